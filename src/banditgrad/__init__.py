@@ -1,0 +1,56 @@
+"""banditgrad: train models with bandit sampling.
+
+    import banditgrad as bg
+
+    problem = bg.Problem(X, y, loss=bg.Logistic(), penalty=bg.L1(1e-4))
+    result = bg.minimise(problem, bg.ProxSgd(step_size=0.1), bg.Mabs(), passes=30, seed=0)
+
+The method is that of Salehi, Celis and Thiran, "Stochastic Optimization with Bandit Sampling".
+"""
+
+from banditgrad._jit import kernel
+from banditgrad.geometries import Euclidean, PNorm
+from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
+from banditgrad.minimise import History, Progress, Reason, Result, minimise
+from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
+from banditgrad.problem import Problem
+from banditgrad.samplers import Importance, Mabs, RecentNorm, Replay, Sampler, Sampling, Setup, Uniform, Vrb
+from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
+from banditgrad.solvers import ProxSgd, Sgd, Solver
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "L1",
+    "Constant",
+    "ElasticNet",
+    "Euclidean",
+    "History",
+    "Huber",
+    "Importance",
+    "InverseTime",
+    "Logistic",
+    "Mabs",
+    "PNorm",
+    "Problem",
+    "Progress",
+    "ProxSgd",
+    "Reason",
+    "RecentNorm",
+    "Replay",
+    "Result",
+    "Sampler",
+    "Sampling",
+    "Setup",
+    "Sgd",
+    "ShiftedInverseTime",
+    "Solver",
+    "Squared",
+    "SquaredHinge",
+    "SquaredL2",
+    "Uniform",
+    "Vrb",
+    "Zero",
+    "kernel",
+    "minimise",
+]

@@ -1,0 +1,152 @@
+"""Losses φ(z, y) of a margin z = <x_i, w> and a target y: value and derivative in z, scalar in, scalar out.
+
+A loss is a NamedTuple with the methods of `Loss`. Its `value` and `derivative` are plain Python that also runs inside
+compiled loops; the rest is asked once, from Python.
+"""
+
+import math
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import bridge, part
+
+
+@bridge
+class Loss(Protocol):
+    """What a loss offers to compiled loops."""
+
+    def value(self, z: float, y: float) -> float:
+        """φ(z, y)."""
+        ...
+
+    def derivative(self, z: float, y: float) -> float:
+        """∂φ/∂z."""
+        ...
+
+
+class LossTraits(Protocol):
+    """What a loss tells about itself in Python; `check_targets` may be left out."""
+
+    def curvature(self) -> float:
+        """An upper bound on the second derivative, so that L_i = curvature · ‖x_i‖²."""
+        ...
+
+    def slope_bound(self) -> float:
+        """An upper bound on |derivative|, or infinity."""
+        ...
+
+
+def _expect_signs(loss: Any, y: NDArray[np.float64]) -> None:
+    labels = np.unique(y)
+    if not np.isin(labels, (-1.0, 1.0)).all():
+        got = ", ".join(f"{label:g}" for label in labels[:5]) + (", ..." if labels.size > 5 else "")
+        remedy = " Pass 2*y - 1." if set(labels) == {0.0, 1.0} else " Encode the two classes as -1 and +1."
+        raise ValueError(f"{type(loss).__name__} expects labels -1 and +1, got {{{got}}}.{remedy}")
+
+
+@part
+class Logistic(NamedTuple):
+    """φ(z, y) = scale · log(1 + exp(-y z)), y = ±1."""
+
+    scale: float = 1.0
+
+    def value(self, z, y):
+        m = y * z
+        return self.scale * (math.log1p(math.exp(-m)) if m > 0.0 else math.log1p(math.exp(m)) - m)
+
+    def derivative(self, z, y):
+        m = y * z
+        if m > 0.0:
+            e = math.exp(-m)
+            return -self.scale * y * e / (1.0 + e)
+        return -self.scale * y / (1.0 + math.exp(m))
+
+    def curvature(self):
+        return 0.25 * self.scale
+
+    def slope_bound(self):
+        return self.scale
+
+    def check_targets(self, y):
+        _expect_signs(self, y)
+
+    def validate(self):
+        _expect_positive(self, "scale", self.scale)
+
+
+@part
+class SquaredHinge(NamedTuple):
+    """φ(z, y) = max(0, margin - y z)², y = ±1; without a factor ½, as in the paper."""
+
+    margin: float = 1.0
+
+    def value(self, z, y):
+        m = max(0.0, self.margin - y * z)
+        return m * m
+
+    def derivative(self, z, y):
+        return -2.0 * y * max(0.0, self.margin - y * z)
+
+    def curvature(self):
+        return 2.0
+
+    def slope_bound(self):
+        return math.inf
+
+    def check_targets(self, y):
+        _expect_signs(self, y)
+
+    def validate(self):
+        _expect_positive(self, "margin", self.margin)
+
+
+@part
+class Squared(NamedTuple):
+    """φ(z, y) = scale/2 · (z - y)²."""
+
+    scale: float = 1.0
+
+    def value(self, z, y):
+        return 0.5 * self.scale * (z - y) ** 2
+
+    def derivative(self, z, y):
+        return self.scale * (z - y)
+
+    def curvature(self):
+        return self.scale
+
+    def slope_bound(self):
+        return math.inf
+
+    def validate(self):
+        _expect_positive(self, "scale", self.scale)
+
+
+@part
+class Huber(NamedTuple):
+    """φ(z, y) = ½ r² where |r| ≤ delta, else delta (|r| - ½ delta), with r = z - y."""
+
+    delta: float = 1.35
+
+    def value(self, z, y):
+        r = abs(z - y)
+        return 0.5 * r * r if r <= self.delta else self.delta * (r - 0.5 * self.delta)
+
+    def derivative(self, z, y):
+        return min(max(z - y, -self.delta), self.delta)
+
+    def curvature(self):
+        return 1.0
+
+    def slope_bound(self):
+        return self.delta
+
+    def validate(self):
+        _expect_positive(self, "delta", self.delta)
+
+
+def _expect_positive(owner: Any, name: str, value: float) -> None:
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{type(owner).__name__} expects a positive, finite {name}, got {value!r}.")

@@ -1,0 +1,275 @@
+"""The only driver loop: passes over the data, records, stopping."""
+
+import enum
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditgrad.problem import Problem, effective_variance, optimal_variance
+from banditgrad.samplers import Sampler, Sampling, Uniform
+from banditgrad.solvers import Solver
+
+# Kernels run for about this long between two looks at the clock and at Ctrl-C.
+_SLICE_SECONDS = 0.05
+
+
+class Reason(enum.Enum):
+    """Why a run stopped, and what to do about it."""
+
+    CONVERGED = "converged: the gradient mapping fell below tol"
+    PASSES_DONE = "all passes done; for more accuracy raise passes"
+    TIME_LIMIT = "time limit reached; for more accuracy raise time_limit"
+    DIVERGED = "diverged: a value was not finite; the best iterate is returned; use a smaller step_size"
+    INTERRUPTED = "interrupted; the iterate so far is returned"
+    CALLBACK = "stopped by the callback"
+
+
+@dataclass(frozen=True)
+class History:
+    """What was recorded: one entry per record, the first before any step."""
+
+    passes: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    value: NDArray[np.float64]
+    effective_variance: NDArray[np.float64] | None = None
+    optimal_variance: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of `minimise`.
+
+    Attributes
+    ----------
+    w : the solution; with an intercept, its last entry
+    value : F(w)
+    reason : why the run stopped
+    passes : gradients computed, divided by n
+    seconds : the time of the solver's own work; records and compilation do not count
+    history : what was recorded
+    sampling : the sampler's final state
+    """
+
+    w: NDArray[np.float64] = field(repr=False)
+    value: float
+    reason: Reason
+    passes: float
+    seconds: float
+    history: History = field(repr=False)
+    sampling: Sampling = field(repr=False)
+
+    @property
+    def converged(self) -> bool:
+        return self.reason is Reason.CONVERGED
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is given after each record."""
+
+    passes: float
+    seconds: float
+    value: float
+    w: NDArray[np.float64] = field(repr=False)
+
+
+def minimise(
+    problem: Problem,
+    solver: Solver,
+    sampler: Sampler | None = None,
+    *,
+    passes: float = 50,
+    seed: Any = None,
+    w0: ArrayLike | None = None,
+    tol: float = 0.0,
+    time_limit: float | None = None,
+    record_every: float = 1.0,
+    record_variance: bool = False,
+    callback: Callable[[Progress], Any] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Minimise F(w) = (1/n) Σ φ_i(w) + λ r(w).
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : Solver
+        `Sgd`, `ProxSgd` or your own.
+    sampler : Sampler, optional
+        `Uniform` unless given; `Mabs` is the paper's.
+    passes : float
+        How many times n gradients to compute at most.
+    seed : int, SeedSequence or numpy Generator, optional
+        The same seed gives the same bits.
+    w0 : array, optional
+        Where to start; zero unless given.
+    tol : float
+        Stop when the norm of the gradient mapping is at most tol times what it was at w0. Looked at with every record.
+    time_limit : float, optional
+        Seconds of solver work after which to stop.
+    record_every : float
+        Passes between two records. Recording does not change the iterates, nor does it count in `seconds`.
+    record_variance : bool
+        Whether to record the effective variance of the solver's estimator and the least possible one.
+    callback : callable, optional
+        Called after each record with a `Progress`; a true answer stops the run.
+    progress : bool
+        Whether to show a progress bar, if the output is a terminal.
+    """
+    _check(problem, solver, sampler, passes, tol, time_limit, record_every)
+    run = _Run(problem, solver, sampler or Uniform(), passes, seed, w0, record_variance)
+    reason = Reason.PASSES_DONE
+    try:
+        with _progress_bar(progress, run.total_steps) as show:
+            reason = run.go(tol, time_limit, record_every, callback, show)
+    except KeyboardInterrupt:
+        reason = Reason.INTERRUPTED
+    return run.result(reason)
+
+
+class _Run:
+    """One run: its state, its clock and its records."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        sampler: Sampler,
+        passes: float,
+        seed: Any,
+        w0: ArrayLike | None,
+        record_variance: bool,
+    ) -> None:
+        self.problem, self.solver, self.record_variance = problem, solver, record_variance
+        self.total_steps = math.ceil(passes * problem.n / solver.batch_size)
+        w = np.zeros(problem.dimension) if w0 is None else problem.check_point(w0).copy()
+        if not np.isfinite(w).all():
+            raise ValueError("w0 has a NaN or an infinity.")
+        bounds = problem.gradient_bounds
+        self.sampling = sampler.start(
+            problem.n,
+            horizon=max(self.total_steps * solver.batch_size, 1),
+            seed=seed,
+            smoothness=problem.smoothness,
+            bounds=None if bounds is None else (bounds / problem.n) ** 2,
+        )
+        self.state = solver.start(problem, w)
+        solver.advance(problem, self.state, self.sampling.state, 0)  # compiles, so that it does not count
+        self.steps, self.seconds, self.pace = 0, 0.0, 1e-6
+        self.records: list[tuple[float, ...]] = []
+        self.best_w, self.best_value = w.copy(), math.inf
+
+    @property
+    def passes(self) -> float:
+        return self.steps * self.solver.batch_size / self.problem.n
+
+    def go(self, tol: float, time_limit: float | None, record_every: float, callback: Any, show: Any) -> Reason:
+        w, value = self.record()
+        if not math.isfinite(value):
+            return Reason.DIVERGED
+        target = tol * self.distance(w) if tol > 0.0 else 0.0
+        interval = max(1, round(record_every * self.problem.n / self.solver.batch_size))
+        while self.steps < self.total_steps:
+            stop = min(self.steps + interval, self.total_steps)
+            while self.steps < stop:
+                if not self.advance(stop - self.steps):
+                    return Reason.DIVERGED
+                show(self.steps, self.records[-1][2])
+                if time_limit is not None and self.seconds >= time_limit:
+                    self.record()
+                    return Reason.TIME_LIMIT
+            w, value = self.record()
+            if not math.isfinite(value):
+                return Reason.DIVERGED
+            if callback is not None and callback(Progress(self.passes, self.seconds, value, w)):
+                return Reason.CALLBACK
+            if tol > 0.0 and self.distance(w) <= target:
+                return Reason.CONVERGED
+        return Reason.PASSES_DONE
+
+    def advance(self, steps: int) -> bool:
+        """A slice of at most `steps` steps; False if it met a number that is not finite."""
+        steps = max(1, min(steps, int(_SLICE_SECONDS / self.pace)))
+        begin = time.perf_counter()
+        done = self.solver.advance(self.problem, self.state, self.sampling.state, steps)
+        elapsed = time.perf_counter() - begin
+        self.steps += done
+        self.seconds += elapsed
+        self.pace = max(elapsed / max(done, 1), 1e-9)
+        return done == steps
+
+    def record(self) -> tuple[NDArray[np.float64], float]:
+        w = self.solver.iterate(self.problem, self.state)
+        value = self.problem.value(w)
+        entry: tuple[float, ...] = (self.passes, self.seconds, value)
+        if self.record_variance:
+            a = self.solver.feedback(self.problem, self.state)
+            entry += (effective_variance(a, self.sampling.probabilities()), optimal_variance(a))
+        self.records.append(entry)
+        if value < self.best_value:
+            self.best_w, self.best_value = w, value
+        return w, value
+
+    def distance(self, w: NDArray[np.float64]) -> float:
+        """The norm of the gradient mapping at w; this work counts."""
+        begin = time.perf_counter()
+        norm = float(np.linalg.norm(self.problem.gradient_mapping(w)))
+        self.seconds += time.perf_counter() - begin
+        return norm
+
+    def result(self, reason: Reason) -> Result:
+        if reason is Reason.DIVERGED:
+            w, value = self.best_w, self.best_value
+        else:
+            w = self.solver.iterate(self.problem, self.state)
+            value = self.problem.value(w)
+        columns = [np.array(column) for column in zip(*self.records, strict=True)] or [np.empty(0)] * 3
+        return Result(w, value, reason, self.passes, self.seconds, History(*columns), self.sampling)
+
+
+def _check(
+    problem: Any, solver: Any, sampler: Any, passes: float, tol: float, time_limit: float | None, record_every: float
+) -> None:
+    if not isinstance(problem, Problem):
+        raise TypeError(f"minimise expects a Problem first, got {type(problem).__name__}.")
+    for value, kind, name in ((solver, Solver, "solver"), (sampler, Sampler, "sampler")):
+        if value is None and name == "sampler":
+            continue
+        if not isinstance(value, kind):
+            remedy = f" Did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
+            raise TypeError(f"minimise expects {name} to be a {kind.__name__}, got {value!r}.{remedy}")
+    for name, number in (("passes", passes), ("record_every", record_every)):
+        if not 0.0 < number < math.inf:
+            raise ValueError(f"minimise expects {name} to be positive and finite, got {number!r}.")
+    if not 0.0 <= tol < math.inf:
+        raise ValueError(f"minimise expects tol to be finite and not negative, got {tol!r}.")
+    if time_limit is not None and not time_limit > 0.0:
+        raise ValueError(f"minimise expects time_limit to be positive, got {time_limit!r}.")
+
+
+@contextmanager
+def _progress_bar(wanted: bool, total: int) -> Iterator[Callable[[int, float], None]]:
+    if not (wanted and sys.stderr.isatty()):
+        yield lambda steps, value: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("minimising"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        TextColumn("F = {task.fields[value]:.6g}"),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total, value=math.nan)
+        yield lambda steps, value: bar.update(task, completed=steps, value=value)

@@ -1,0 +1,248 @@
+"""The problem F(w) = (1/n) Σ_i φ_i(w) + λ r(w), equation (1): data, loss and penalty, and what can be asked of them."""
+
+import math
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditgrad._jit import bridge, check_part, kernel
+from banditgrad.losses import Logistic, Loss
+from banditgrad.penalties import Penalty, Zero
+from banditgrad.rows import add, as_rows, dot, read_only, squared_norms
+
+Vector = NDArray[np.float64]
+
+
+@bridge
+class Terms(NamedTuple):
+    """The sub-costs φ_i as functions of the margin z = <x_i, w>."""
+
+    loss: Any
+    targets: Vector
+
+    def term(self, i, z):
+        return self.loss.value(z, self.targets[i])
+
+    def slope(self, i, z):
+        return self.loss.derivative(z, self.targets[i])
+
+
+class WeightedTerms(NamedTuple):
+    """The same, each multiplied by its sample weight."""
+
+    loss: Any
+    targets: Vector
+    weights: Vector
+
+    def term(self, i, z):
+        return self.weights[i] * self.loss.value(z, self.targets[i])
+
+    def slope(self, i, z):
+        return self.weights[i] * self.loss.derivative(z, self.targets[i])
+
+
+class Parts(NamedTuple):
+    """The data term of a problem as kernels take it."""
+
+    rows: Any
+    terms: Any
+    norms2: Vector  # ‖x_i‖²
+
+
+class Problem:
+    """F(w) = (1/n) Σ_i φ_i(w) + λ r(w),  φ_i(w) = s_i · loss(<x_i, w>, y_i).
+
+    Parameters
+    ----------
+    X : array of shape (n, d), or scipy sparse array or matrix
+        float32 and float64 rows in C order, memory-mapped arrays and CSR are used in place; other input is converted.
+    y : array of shape (n,)
+        Targets; classification losses expect -1 and +1.
+    loss : Loss
+        `Logistic`, `SquaredHinge`, `Squared`, `Huber`, or your own.
+    penalty : Penalty
+        `Zero`, `L1`, `SquaredL2`, `ElasticNet`, or your own; its strength is the λ of the formula.
+    sample_weight : array of shape (n,), optional
+        Weights s_i >= 0, rescaled to mean 1; a weight of 2 counts like the row given twice.
+    fit_intercept : bool
+        Whether w has one more, last coordinate that is added to every margin and not penalised.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        loss: Any = None,
+        penalty: Any = None,
+        sample_weight: ArrayLike | None = None,
+        fit_intercept: bool = False,
+    ) -> None:
+        self.loss = check_part(Logistic() if loss is None else loss, Loss, "loss")
+        self.penalty = check_part(Zero() if penalty is None else penalty, Penalty, "penalty")
+        self.fit_intercept = bool(fit_intercept)
+        rows, self.n, self.d = as_rows(X, self.fit_intercept)
+        targets = read_only(_vector(y, self.n, "y"))
+        if hasattr(self.loss, "check_targets"):
+            self.loss.check_targets(targets)
+        norms2 = np.empty(self.n)
+        squared_norms(rows, norms2)
+        self.sample_weight = None if sample_weight is None else _weights(sample_weight, self.n)
+        terms = (
+            Terms(self.loss, targets)
+            if self.sample_weight is None
+            else WeightedTerms(self.loss, targets, self.sample_weight)
+        )
+        self.parts = Parts(rows, terms, read_only(norms2))
+
+    def __repr__(self) -> str:
+        shape = f"{self.n} x {self.d}, {type(self.parts.rows).__name__.lower()}"
+        return f"Problem({shape}, loss={self.loss}, penalty={self.penalty}, fit_intercept={self.fit_intercept})"
+
+    @property
+    def dimension(self) -> int:
+        """The length of w: the number of features, and one more with an intercept."""
+        return self.d + self.fit_intercept
+
+    @cached_property
+    def smoothness(self) -> Vector:
+        """L_i, the smoothness of each φ_i."""
+        return read_only(self._scaled_norms2(float(self.loss.curvature())))
+
+    @property
+    def tau(self) -> float:
+        """τ = max L_i / mean L_i: how unlike the rows are, section 4.1; 1 for equal rows."""
+        mean = float(np.mean(self.smoothness))
+        return float(np.max(self.smoothness)) / mean if mean > 0.0 else 1.0
+
+    @cached_property
+    def gradient_bounds(self) -> Vector | None:
+        """G_i >= ‖∇φ_i(w)‖ for all w, or None where the loss has no bounded slope."""
+        slope = float(self.loss.slope_bound())
+        if not slope < math.inf:
+            return None
+        weights = 1.0 if self.sample_weight is None else self.sample_weight
+        return read_only(slope * weights * np.sqrt(self.parts.norms2))
+
+    def _scaled_norms2(self, factor: float) -> Vector:
+        weights = 1.0 if self.sample_weight is None else self.sample_weight
+        return np.asarray(factor * weights * self.parts.norms2)
+
+    def value(self, w: ArrayLike) -> float:
+        """F(w)."""
+        w = self.check_point(w)
+        return float(_mean_term(self.parts, w) + _penalty_cost(self.penalty, w, self.d))
+
+    def gradient(self, w: ArrayLike) -> Vector:
+        """∇f(w), the gradient of the data term."""
+        out = np.zeros(self.dimension)
+        _gradient(self.parts, self.check_point(w), out)
+        return out
+
+    def gradient_norms(self, w: ArrayLike) -> Vector:
+        """‖∇φ_i(w)‖ for every i."""
+        out = np.empty(self.n)
+        _gradient_norms(self.parts, self.check_point(w), out)
+        return out
+
+    def gradient_mapping(self, w: ArrayLike, step: float | None = None) -> Vector:
+        """(w - prox(w - step ∇f(w))) / step: zero exactly at a minimiser. The step is 1 / mean L_i unless given."""
+        w = self.check_point(w)
+        if step is None:
+            mean = float(np.mean(self.smoothness))
+            step = 1.0 / mean if mean > 0.0 else 1.0
+        moved = w - step * self.gradient(w)
+        _prox_all(self.penalty, moved, step, self.d)
+        return (w - moved) / step
+
+    def effective_variance(self, w: ArrayLike, p: ArrayLike) -> float:
+        """V_e(w, p) = (1/n²) Σ_i ‖∇φ_i(w)‖² / p_i, equation (5); a row with a zero gradient may have p_i = 0."""
+        p = _vector(p, self.n, "p")
+        if p.min() < 0.0:
+            raise ValueError(f"p must hold probabilities, got {p.min()}.")
+        return effective_variance((self.gradient_norms(w) / self.n) ** 2, p)
+
+    def optimal_variance(self, w: ArrayLike) -> float:
+        """The least effective variance over all p, reached at p_i ∝ ‖∇φ_i(w)‖."""
+        return optimal_variance((self.gradient_norms(w) / self.n) ** 2)
+
+    def check_point(self, w: ArrayLike) -> Vector:
+        """w as a float64 array of the right length."""
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if w.shape != (self.dimension,):
+            extra = " (the features and the intercept)" if self.fit_intercept else ""
+            raise ValueError(f"w must have shape ({self.dimension},){extra}, got {w.shape}.")
+        return w
+
+
+def effective_variance(a: Vector, p: Vector) -> float:
+    """V_e = Σ_i a_i / p_i, equation (9), where terms with a_i = 0 count as 0."""
+    used = a > 0.0
+    if np.any(p[used] == 0.0):
+        return math.inf
+    return float(np.sum(a[used] / p[used]))
+
+
+def optimal_variance(a: Vector) -> float:
+    """min over p of Σ_i a_i / p_i = (Σ_i √a_i)²."""
+    return float(np.sum(np.sqrt(a)) ** 2)
+
+
+def _vector(values: ArrayLike, n: int, name: str) -> Vector:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
+    if array.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), one entry per row of X, got {array.shape}.")
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has a NaN or an infinity at position {np.flatnonzero(~np.isfinite(array))[0]}.")
+    return array
+
+
+def _weights(values: ArrayLike, n: int) -> Vector:
+    weights = _vector(values, n, "sample_weight")
+    if weights.min() < 0.0:
+        raise ValueError(f"sample_weight must not be negative, got {weights.min()} at position {weights.argmin()}.")
+    if not weights.sum() > 0.0:
+        raise ValueError("sample_weight must not be all zero.")
+    return read_only(weights * (n / weights.sum()))
+
+
+@kernel
+def _mean_term(parts, w):
+    total = 0.0
+    n = parts.norms2.size
+    for i in range(n):
+        total += parts.terms.term(i, dot(parts.rows, i, w))
+    return total / n
+
+
+@kernel
+def _penalty_cost(penalty, w, d):
+    total = 0.0
+    for j in range(d):
+        total += penalty.cost(w[j])
+    return total
+
+
+@kernel
+def _gradient(parts, w, out):
+    n = parts.norms2.size
+    for i in range(n):
+        slope = parts.terms.slope(i, dot(parts.rows, i, w))
+        if slope != 0.0:
+            add(parts.rows, i, slope / n, out)
+
+
+@kernel
+def _gradient_norms(parts, w, out):
+    for i in range(out.size):
+        out[i] = abs(parts.terms.slope(i, dot(parts.rows, i, w))) * math.sqrt(parts.norms2[i])
+
+
+@kernel
+def _prox_all(penalty, w, step, d):
+    for j in range(d):
+        w[j] = penalty.prox(w[j], step)

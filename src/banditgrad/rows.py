@@ -1,0 +1,225 @@
+"""The feature vectors x_i behind one interface, so that one kernel serves dense and sparse data.
+
+`as_rows` is the door: it takes what users have, checks it so that compiled code can never read out of bounds, and
+keeps it in place. Dense rows are used as they lie, memory-mapped files included; CSR likewise; other sparse formats
+are converted to CSR.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from banditgrad._jit import bridge, inline, kernel
+
+
+@bridge
+class Rows(Protocol):
+    """What rows offer to compiled loops: the entries k of row i, begin(i) <= k < end(i)."""
+
+    def begin(self, i: int) -> int: ...
+
+    def end(self, i: int) -> int: ...
+
+    def column(self, i: int, k: int) -> int: ...
+
+    def entry(self, i: int, k: int) -> float: ...
+
+
+class Dense(NamedTuple):
+    matrix: NDArray[Any]
+    intercept: float  # 1.0: every row has a last feature, the constant 1; else 0.0
+
+    def begin(self, i):
+        return 0
+
+    def end(self, i):
+        return self.matrix.shape[1]
+
+    def column(self, i, k):
+        return k
+
+    def entry(self, i, k):
+        return self.matrix[i, k]
+
+
+class Csr(NamedTuple):
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    intercept: float
+
+    def begin(self, i):
+        return self.indptr[i]
+
+    def end(self, i):
+        return self.indptr[i + 1]
+
+    def column(self, i, k):
+        return self.indices[k]
+
+    def entry(self, i, k):
+        return self.data[k]
+
+
+# Sums may be reordered, so that dense dot products use vector instructions.
+@numba.njit(forceinline=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract"})
+def dot(rows, i, w):
+    """<x_i, w>, with the intercept."""
+    z = 0.0
+    for k in range(rows.begin(i), rows.end(i)):
+        z += rows.entry(i, k) * w[rows.column(i, k)]
+    if rows.intercept != 0.0:
+        z += w[w.size - 1]
+    return z
+
+
+@inline
+def add(rows, i, scale, w):
+    """w += scale · x_i."""
+    for k in range(rows.begin(i), rows.end(i)):
+        w[rows.column(i, k)] += scale * rows.entry(i, k)
+    if rows.intercept != 0.0:
+        w[w.size - 1] += scale
+
+
+@kernel
+def squared_norms(rows, out):
+    """out_i = ‖x_i‖²."""
+    for i in range(out.size):
+        s = rows.intercept
+        for k in range(rows.begin(i), rows.end(i)):
+            x = np.float64(rows.entry(i, k))
+            s += x * x
+        out[i] = s
+
+
+def as_rows(X: Any, fit_intercept: bool) -> tuple[Dense | Csr, int, int]:
+    """Rows, their number n and the number of features d, from a 2-d array or a scipy sparse array or matrix."""
+    intercept = 1.0 if fit_intercept else 0.0
+    if sp.issparse(X):
+        return _sparse_rows(X, intercept), X.shape[0], X.shape[1]
+    matrix = _float_array(X)
+    if matrix.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got an array of shape {matrix.shape}.")
+    _expect_some(matrix.shape)
+    if not (matrix.flags.c_contiguous or _is_memory_mapped(matrix)):
+        matrix = np.ascontiguousarray(matrix)  # a row in one piece is worth the copy
+    bad = _first_not_finite_row(Dense(read_only(matrix), 0.0), matrix.shape[0])
+    if bad >= 0:
+        raise ValueError(f"X has a NaN or an infinity in row {bad}. Remove or impute it.")
+    return Dense(read_only(matrix), intercept), *matrix.shape
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view: kernels are compiled once for both writable and read-only data."""
+    view = array.view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def _float_array(X: Any) -> NDArray[Any]:
+    array = np.asanyarray(X)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers, got dtype {array.dtype}.")
+    native = array.dtype.isnative and array.dtype in (np.float32, np.float64)
+    return array if native else array.astype(np.float64)
+
+
+def _is_memory_mapped(array: Any) -> bool:
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
+
+
+def _expect_some(shape: tuple[int, ...]) -> None:
+    if shape[0] == 0 or shape[1] == 0:
+        raise ValueError(f"X must have at least one row and one column, got shape {shape}.")
+
+
+def _sparse_rows(X: Any, intercept: float) -> Csr:
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got a sparse array of shape {X.shape}.")
+    _expect_some(X.shape)
+    if X.format != "csr":
+        _check_coordinates(X)
+        X = X.tocsr()
+    data = _float_array(X.data)
+    indptr, indices = X.indptr, X.indices
+    _check_indptr(indptr, X.shape[0], min(indices.size, data.size))
+    if indices.dtype not in (np.int32, np.int64):
+        indices = indices.astype(np.int64)
+    indptr = indptr.astype(indices.dtype, copy=False)
+    rows = Csr(read_only(indptr), read_only(indices), read_only(data), 0.0)
+    seen = np.full(X.shape[1], -1, np.int64)
+    fault, i = _check_csr(rows, X.shape[0], seen)
+    if fault == _OUT_OF_RANGE:
+        raise ValueError(f"X has a column index outside 0..{X.shape[1] - 1} in row {i}; its shape is {X.shape}.")
+    if fault == _NOT_FINITE:
+        raise ValueError(f"X has a NaN or an infinity in row {i}. Remove or impute it.")
+    if fault == _DUPLICATE:
+        X = sp.csr_array((data, indices, indptr), shape=X.shape, copy=True)
+        X.sum_duplicates()
+        return _sparse_rows(X, intercept)
+    return rows._replace(intercept=intercept)
+
+
+def _check_coordinates(X: Any) -> None:
+    """Before scipy's converters, which trust the indices, are run on CSC or COO data."""
+    if X.format == "csc":
+        _check_indptr(X.indptr, X.shape[1], min(X.indices.size, X.data.size))
+        _expect_range("row", X.indices, X.shape[0])
+    elif X.format == "coo":
+        _expect_range("row", X.row, X.shape[0])
+        _expect_range("column", X.col, X.shape[1])
+
+
+def _expect_range(kind: str, indices: NDArray[Any], bound: int) -> None:
+    if indices.size and not (indices.min() >= 0 and indices.max() < bound):
+        raise ValueError(
+            f"X has {kind} indices from {indices.min()} to {indices.max()}, its shape allows 0 to {bound - 1}."
+        )
+
+
+def _check_indptr(indptr: NDArray[Any], count: int, stored: int) -> None:
+    if indptr.size != count + 1:
+        raise ValueError(f"X.indptr must have {count + 1} entries, one more than X has rows, got {indptr.size}.")
+    if indptr[0] != 0 or indptr[-1] > stored:
+        raise ValueError(f"X.indptr must run from 0 to at most {stored}, got {indptr[0]} to {indptr[-1]}.")
+    falls = np.flatnonzero(np.diff(indptr) < 0)
+    if falls.size:
+        raise ValueError(f"X.indptr must not decrease, but it does after entry {falls[0]}.")
+
+
+_OUT_OF_RANGE, _NOT_FINITE, _DUPLICATE = 1, 2, 3
+
+
+@kernel
+def _check_csr(rows, n, seen):
+    """The first fault and its row, or (0, -1); `seen` holds the last row in which a column was met."""
+    for i in range(n):
+        for k in range(rows.begin(i), rows.end(i)):
+            j = rows.column(i, k)
+            if j < 0 or j >= seen.size:
+                return _OUT_OF_RANGE, i
+            if not np.isfinite(rows.entry(i, k)):
+                return _NOT_FINITE, i
+            if seen[j] == i:
+                return _DUPLICATE, i
+            seen[j] = i
+    return 0, -1
+
+
+@kernel
+def _first_not_finite_row(rows, n):
+    for i in range(n):
+        total = 0.0  # NaN and infinity survive the sum, and the sum needs no branch
+        for k in range(rows.begin(i), rows.end(i)):
+            total += rows.entry(i, k) * 0.0
+        if total != 0.0:
+            return i
+    return -1

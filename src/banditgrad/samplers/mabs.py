@@ -1,0 +1,225 @@
+"""MABS, multi-armed bandit sampling: Algorithm 1 of the paper, and its variants from the appendix.
+
+    p_i = (1 - η) w_i / W + η q_i,    on drawing i:  w_i ← w_i · exp(min(x, 1)),  x = δ a_i / p_i³
+
+with q_i = 1/n (MABS) or q_i ∝ bound_i^(2/5) (MABS2). The proof needs x <= 1; the paper's condition on T implies it,
+but fails in the paper's own experiments, hence the clip, which is counted. With the paper's δ,
+
+    x = η²/c · √(n ln n / T) · a_i / √mean(a²) · (n p_i)⁻³,
+
+only ratios a_i / √mean(a²) matter, so feedback may have any common factor when mean(a²) is learned.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from banditgrad._jit import bridge, inline
+from banditgrad._random import peek, skip, unit
+from banditgrad.samplers.base import Sampler, Setup, not_negative
+from banditgrad.samplers.importance import require
+from banditgrad.samplers.urn import TICKET, Urn, empty_urn, equalise, fill, fill_equal
+
+# indices into `level`
+RATE, MOMENT = 0, 1  # x = rate · a_i / (n p_i)³, over √moment where that, the estimate of mean(a²), is learned
+# indices into `clock`
+UPDATES, CLIPPED, HORIZON, RESET_EVERY = 0, 1, 2, 3
+
+
+@bridge
+class EvenFloor(NamedTuple):
+    """q_i = 1/n."""
+
+    share_of_each: float
+
+    def mixed_draw(self, urn, stream, eta):
+        return urn.pick(stream, eta)
+
+    def floor(self, i):
+        return self.share_of_each
+
+
+class UnevenFloor(NamedTuple):
+    """Any q_i, held in an urn of its own."""
+
+    urn: Urn
+
+    def mixed_draw(self, urn, stream, eta):
+        coin = unit(peek(stream, 0))
+        skip(stream, TICKET)
+        if coin < eta:
+            return self.urn.pick(stream, 0.0)
+        return urn.pick(stream, 0.0)
+
+    def floor(self, i):
+        return self.urn.share(i)
+
+
+class MabsState(NamedTuple):
+    urn: Urn
+    floor_of: EvenFloor | UnevenFloor
+    stream: NDArray[np.uint64]
+    level: NDArray[np.float64]
+    clock: NDArray[np.int64]
+    eta: float
+    gain: float  # η²/c · √(n ln n)
+    learning: float  # 1.0: mean(a²) is learned; 0.0: the rate has it
+    doubling: float  # 1.0: the horizon is not known
+
+    def draw(self):
+        return self.floor_of.mixed_draw(self.urn, self.stream, self.eta)
+
+    def probability(self, i):
+        return (1.0 - self.eta) * self.urn.share(i) + self.eta * self.floor_of.floor(i)
+
+    def update(self, i, p_i, a_i):
+        n = self.urn.where.size
+        level, clock = self.level, self.clock
+        clock[UPDATES] += 1
+        n_p = n * p_i
+        rate = level[RATE]
+        if self.learning != 0.0:
+            rate *= _learned_scale(level, min(clock[UPDATES], n), a_i, n_p)
+        x = rate * a_i / (n_p * n_p * n_p)  # δ a_i / p_i³, line 5 of Algorithm 1
+        if x > 1.0:
+            x = 1.0
+            clock[CLIPPED] += 1
+        if x > 0.0:
+            self.urn.multiply(i, math.exp(x))
+        if self.doubling != 0.0 and clock[UPDATES] >= clock[HORIZON]:
+            clock[HORIZON] *= 2
+            level[RATE] = self.gain / math.sqrt(clock[HORIZON])
+        if clock[RESET_EVERY] > 0 and clock[UPDATES] % clock[RESET_EVERY] == 0:
+            equalise(self.urn.slots, self.urn.where, self.urn.book, self.urn.total)
+
+    def statistics(self):
+        updates = int(self.clock[UPDATES])
+        return {
+            "updates": updates,
+            "clipped": int(self.clock[CLIPPED]),
+            "clipped_share": int(self.clock[CLIPPED]) / max(updates, 1),
+        }
+
+
+@inline
+def _learned_scale(level, memory, a_i, n_p):
+    """1 / √mean(a²), after moving the estimate towards a_i² / (n p_i), which is unbiased, by 1/memory."""
+    a_i = min(a_i, 1e150)  # its square is finite
+    level[MOMENT] += (a_i * a_i / n_p - level[MOMENT]) / memory
+    return 1.0 / math.sqrt(level[MOMENT]) if level[MOMENT] > 0.0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Mabs(Sampler):
+    """Multi-armed bandit sampling.
+
+    Parameters
+    ----------
+    eta : float
+        η, the share of the mixing distribution; theorem 1 needs η < ½.
+    delta : "learned", "bound" or float
+        How δ is set: from a running estimate of mean(a²); from known bounds on the a_i, as the theorems say (`start`
+        gets them from the problem); or the given number, for which feedback must be the paper's a_i, not a multiple.
+    horizon : int, optional
+        T, if it is to differ from what the run says. Where neither is known, a guess is doubled, the weights kept.
+    relax : float
+        The corollary's c >= 1: δ is divided by it, which needs c² fewer draws for a bound about c times larger.
+    mix : "uniform", "bounds", "smoothness" or array of shape (n,)
+        q: uniform; ∝ bound_i^(2/5), which is MABS2; ∝ L_i; or ∝ the given positive weights.
+    reset_every : int, optional
+        Set all weights back to 1 every so many draws, for a_i that change over time (the paper's last remark).
+    """
+
+    eta: float = 0.4
+    delta: str | float = "learned"
+    horizon: int | None = None
+    relax: float = 1.0
+    mix: str | ArrayLike = "uniform"
+    reset_every: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.eta <= 1.0:
+            raise ValueError(f"Mabs expects 0 < eta <= 1, got {self.eta!r}. The paper uses 0.4.")
+        if isinstance(self.delta, str):
+            if self.delta not in ("learned", "bound"):
+                raise ValueError(f'Mabs expects delta="learned", delta="bound" or a number, got {self.delta!r}.')
+        elif not 0.0 <= self.delta < math.inf:
+            raise ValueError(f"Mabs expects a delta that is finite and not negative, got {self.delta!r}.")
+        if isinstance(self.mix, str) and self.mix not in ("uniform", "bounds", "smoothness"):
+            raise ValueError(
+                f'Mabs expects mix="uniform", "bounds", "smoothness" or an array of weights, got {self.mix!r}.'
+            )
+        if not 1.0 <= self.relax < math.inf:
+            raise ValueError(f"Mabs expects relax >= 1, got {self.relax!r}.")
+        for name in ("horizon", "reset_every"):
+            value = getattr(self, name)
+            if value is not None and not value >= 1:
+                raise ValueError(f"Mabs expects {name} to be at least 1, got {value!r}.")
+
+    def state(self, setup: Setup) -> Any:
+        n = setup.n
+        urn = empty_urn(n)
+        fill_equal(urn)
+        q = self._mixing_weights(setup)
+        known = self.horizon if self.horizon is not None else setup.horizon
+        horizon = n if known is None else int(known)
+        gain = self.eta**2 / self.relax * math.sqrt(n * math.log(n))
+        rate, doubling = gain / math.sqrt(horizon), float(known is None)
+        if not isinstance(self.delta, str):
+            rate, doubling = float(self.delta) * float(n) ** 3 / self.relax, 0.0
+        elif self.delta == "bound":
+            bounds = require(setup.bounds, "Mabs(delta='bound')", "bounds", "bounds on the a_i")
+            root = math.sqrt(_fourth_power_mean(bounds, q))
+            gain = gain / root if root > 0.0 else 0.0
+            rate = gain / math.sqrt(horizon)
+        resets = 0 if self.reset_every is None else int(self.reset_every)
+        return MabsState(
+            urn=urn,
+            floor_of=_floor(q, n),
+            stream=setup.stream,
+            level=np.array([rate, 0.0]),
+            clock=np.array([0, 0, horizon, resets]),
+            eta=float(self.eta),
+            gain=gain,
+            learning=float(self.delta == "learned"),
+            doubling=doubling,
+        )
+
+    def _mixing_weights(self, setup: Setup) -> NDArray[np.float64] | None:
+        """q up to a factor; None for uniform."""
+        if isinstance(self.mix, str):
+            if self.mix == "uniform":
+                return None
+            if self.mix == "smoothness":
+                q = require(setup.smoothness, "Mabs(mix='smoothness')", "smoothness", "the L_i")
+            else:
+                q = require(setup.bounds, "Mabs(mix='bounds')", "bounds", "bounds on the a_i") ** 0.4
+            return q if q.max() > 0.0 else None  # all gradients are zero: any distribution will do
+        q = not_negative(self.mix, setup.n, "Mabs(mix=...)")
+        if not q.min() > 0.0:
+            raise ValueError(f"Mabs(mix=...) must be strictly positive, got {q.min()} at position {q.argmin()}.")
+        return q
+
+
+def _floor(q: NDArray[np.float64] | None, n: int) -> EvenFloor | UnevenFloor:
+    if q is None:
+        return EvenFloor(1.0 / n)
+    urn = empty_urn(n)
+    fill(urn, q / q.max())
+    return UnevenFloor(urn)
+
+
+def _fourth_power_mean(a: NDArray[np.float64], q: NDArray[np.float64] | None) -> float:
+    """(1/n) Σ a_i² / (n q_i)⁴: mean(a²) for a uniform q; Σ_i a_i^(2/5) to the fifth over n⁵ for MABS2.
+
+    It bounds Σ_i (a_i / p_i²)², which the δ of the theorem's proof is the best answer to, for any q.
+    """
+    if q is None:
+        return float(np.mean(a**2))
+    used = a > 0.0
+    if np.any(q[used] == 0.0):
+        return math.inf
+    return float(np.sum(a[used] ** 2 / (q[used] / np.mean(q)) ** 4) / a.size)

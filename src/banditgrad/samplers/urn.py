@@ -1,0 +1,340 @@
+"""Drawing from weights that change at every step, exactly and in expected O(1): the structure under the samplers.
+
+A weight is m 2^e with m in [1, 2) and e an integer, so that nothing overflows and no pass over all items is ever
+needed to rescale. The slots are a permutation of the items in which items of equal e, a *bucket*, lie together, in
+ascending e. To draw: choose a bucket with probability ∝ count · 2^(e+1), an integer computation without rounding;
+a uniform slot in it; accept with probability m/2; at most about two tries. To change a weight: store m, and when e
+changes move the item over the buckets in between, one swap each.
+
+Only the 32 buckets below the highest are told apart when drawing. What lies below is *dust*: it is proposed as one
+bucket with a bound of its own and accepted with its own, tiny probability, so it stays exact and can grow back.
+
+16 bytes per item for a slot, 4 for the map from item to slot. Helpers take single arrays rather than the urn: a tuple
+of arrays is dear to compile.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import bits_float, bridge, float_bits, inline, kernel, outline, prefetch
+from banditgrad._random import below, biased, peek, skip, unit
+
+SLOT = np.dtype([("m", "f8"), ("e", "i4"), ("id", "i4")])
+BUCKETS = 256
+WINDOW = 32  # with fewer than 2^31 items the sum of bounds fits 63 bits
+NEVER = -(2**30)  # the exponent of a weight of zero
+MAX_ITEMS = 2**31 - 1
+
+# The layout of `book`.
+BASE, TOP, LAST = 0, 1, 2  # exponent of bucket 0; highest bucket in use; slot of the item last drawn
+ENDS = 3  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
+START = ENDS + WINDOW + 1  # bucket b is slots[start[b]:start[b + 1]]
+BOOK_SIZE = START + BUCKETS + 1
+
+# Random numbers come in tickets of three (coin, place, acceptance), so that it is known which ones a later draw uses.
+TICKET = 3
+AHEAD = 16 * TICKET
+PREFETCH_FROM = 1 << 17  # with fewer items the slots are in the processor's cache anyway
+
+
+@bridge
+class Urn(NamedTuple):
+    """n items with weights; made by `empty_urn` and filled. Items are numbered 0..n-1 and never leave."""
+
+    slots: NDArray[np.void]  # SLOT records, a permutation of the items
+    where: NDArray[np.int32]  # item -> its slot
+    book: NDArray[np.int64]
+    total: NDArray[np.float64]  # the sum of the weights in units of 2^BASE, and what rounding left out of it
+
+    def pick(self, stream, mixing):
+        """Draw an item: uniformly with probability `mixing`, else in proportion to the weights."""
+        n = np.int64(self.where.size)
+        uniform = unit(peek(stream, 0)) < mixing
+        while True:
+            if n >= PREFETCH_FROM:
+                prefetch(self.slots, _guess(self.book, stream, mixing, n))
+            bits, accept = peek(stream, 1), unit(peek(stream, 2))
+            skip(stream, TICKET)
+            bound = n if uniform else self.book[ENDS + WINDOW]
+            if biased(bits, np.uint64(bound)):
+                continue
+            k = np.int64(below(bits, np.uint64(bound)))
+            if uniform:
+                break
+            k, bound_exponent = _place(self.book, k)
+            if accept < self.slots[k].m * power_of_two(self.slots[k].e - bound_exponent):
+                break
+        self.book[LAST] = k
+        return np.int64(self.slots[k].id)
+
+    def find(self, i):
+        """The slot of item i; for the item last drawn without a look at the map."""
+        k = self.book[LAST]
+        if self.slots[k].id != i:
+            k = np.int64(self.where[i])
+        return k
+
+    def share(self, i):
+        """The weight of item i over the sum of all weights."""
+        k = self.find(i)
+        w = self.slots[k].m * power_of_two(self.slots[k].e - self.book[BASE])
+        return w / (self.total[0] + self.total[1])
+
+    def multiply(self, i, factor):
+        """Multiply the weight of item i by a positive factor."""
+        k = self.find(i)
+        bits = float_bits(self.slots[k].m * factor)
+        self.store(k, mantissa(bits), np.int64(self.slots[k].e) + exponent(bits))
+
+    def weight(self, i):
+        """The weight of item i as a float; meant for weights that were put as floats."""
+        k = self.find(i)
+        return self.slots[k].m * power_of_two(self.slots[k].e)
+
+    def put(self, i, weight):
+        """Set the weight of item i; what is not a positive, finite number is ignored."""
+        if weight > 1e-300 and weight < 1e300:
+            bits = float_bits(weight)
+            self.store(self.find(i), mantissa(bits), exponent(bits))
+
+    def store(self, k, m, e):
+        """Give the item in slot k the weight m 2^e."""
+        slots, where, book = self.slots, self.where, self.book
+        old_m, old_e, item = slots[k].m, np.int64(slots[k].e), slots[k].id
+        if e - book[BASE] >= BUCKETS:
+            _slide_up(book, self.total, where.size)
+        base = book[BASE]
+        _add(self.total, m * power_of_two(e - base) - old_m * power_of_two(old_e - base))
+        slots[k].m = m
+        if e == old_e:
+            return
+        old, new = max(old_e - base, 0), max(e - base, 0)
+        k = _move(slots, where, book, k, old, new)
+        slots[k].m = m
+        slots[k].e = e
+        slots[k].id = item
+        where[item] = k
+        book[LAST] = k
+        if _after_move(book, old, new):
+            _rebuild(slots, where, book, self.total)
+
+    def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
+        """What is wrong with arrays to be loaded: compiled code trusts what the urn holds."""
+        slots, where, book = arrays["slots"], arrays["where"], arrays["book"]
+        n = where.size
+        start = book[START : START + BUCKETS + 1]
+        sound = (
+            (np.sort(slots["id"]) == np.arange(n)).all()
+            and (slots["id"][where] == np.arange(n)).all()
+            and start[0] == 0
+            and (np.diff(start) >= 0).all()
+            and start[-1] == n
+            and 0 <= book[LAST] < n
+            and 0 <= book[TOP] < BUCKETS
+            and np.isfinite(slots["m"]).all()
+        )
+        return [] if sound else ["the slots of its urn do not fit together"]
+
+
+def empty_urn(n: int) -> Urn:
+    """An urn of n items, to be filled."""
+    return Urn(np.zeros(n, SLOT), np.zeros(n, np.int32), np.zeros(BOOK_SIZE, np.int64), np.zeros(2))
+
+
+@kernel
+def fill(urn, weights):
+    """Give every item its weight: finite, not negative, not all zero. An item of weight zero is never drawn."""
+    for i in range(urn.where.size):
+        bits = float_bits(weights[i])
+        urn.slots[i].m = mantissa(bits) if weights[i] > 0.0 else 0.0
+        urn.slots[i].e = exponent(bits) if weights[i] > 0.0 else NEVER
+        urn.slots[i].id = i
+    _rebuild(urn.slots, urn.where, urn.book, urn.total)
+
+
+@kernel
+def fill_equal(urn):
+    """Give all items the same weight."""
+    equalise(urn.slots, urn.where, urn.book, urn.total)
+
+
+@outline
+def equalise(slots, where, book, total):
+    for i in range(where.size):
+        slots[i].m = 1.75  # accepted 7 times in 8, with room to grow
+        slots[i].e = 0
+        slots[i].id = i
+    _rebuild(slots, where, book, total)
+
+
+@inline
+def power_of_two(k):
+    """2^k; zero below the range of normal numbers."""
+    return bits_float((np.int64(k) + 1023) << 52) if k > -1023 else 0.0
+
+
+@inline
+def mantissa(bits):
+    return bits_float((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)
+
+
+@inline
+def exponent(bits):
+    return np.int64((bits >> 52) - 1023)
+
+
+@inline
+def _place(book, r):
+    """The slot that r, uniform below the sum of bounds, falls on, and the exponent of the bound of its bucket."""
+    above = 0
+    while above < WINDOW:  # by eights without branches: the processor could not predict them
+        passed = 0
+        for j in range(8):
+            passed += np.int64(r >= book[ENDS + above + j])
+        above += passed
+        if passed < 8:
+            break
+    if above > 0:
+        r -= book[ENDS + above - 1]
+    shift = WINDOW - above
+    first = book[START + max(book[TOP] - above, 0)] if shift > 0 else 0
+    return first + (r >> shift), book[BASE] + book[TOP] + 1 - above
+
+
+@inline
+def _guess(book, stream, mixing, n):
+    """The slot that a later draw will most likely look at. Only a hint: that draw will use the state of its time."""
+    bits = peek(stream, AHEAD + 1)
+    if unit(peek(stream, AHEAD)) < mixing:
+        return np.int64(below(bits, np.uint64(n)))
+    k, _ = _place(book, np.int64(below(bits, np.uint64(book[ENDS + WINDOW]))))
+    return k
+
+
+@inline
+def _add(total, x):
+    """total += x; what rounding leaves out of the first number is added up in the second (Knuth's two-sum)."""
+    old = total[0]
+    new = old + x
+    part = new - old
+    total[0] = new
+    total[1] += (old - (new - part)) + (x - part)
+
+
+@inline
+def _move(slots, where, book, k, old, new):
+    """Make a hole for the item of slot k in bucket `new`, and return the hole."""
+    for b in range(old, new):  # upwards: the last item of each bucket fills the hole
+        last = book[START + b + 1] - 1
+        _copy(slots, where, last, k)
+        book[START + b + 1] = last
+        k = last
+    for b in range(old, new, -1):  # downwards: the first item
+        first = book[START + b]
+        _copy(slots, where, first, k)
+        book[START + b] = first + 1
+        k = first
+    return k
+
+
+@inline
+def _copy(slots, where, source, target):
+    slots[target].m = slots[source].m
+    slots[target].e = slots[source].e
+    slots[target].id = slots[source].id
+    where[slots[source].id] = target
+
+
+@inline
+def _after_move(book, old, new):
+    """Bring the highest bucket and the bounds up to date; True where the slots must be sorted afresh."""
+    top = book[TOP]
+    if new > top or (old == top and book[START + top] == book[START + top + 1]):
+        top = max(new, top)
+        while book[START + top] == book[START + top + 1]:
+            top -= 1
+        book[TOP] = top
+        if top < WINDOW:  # what was merged into bucket 0 is dust no longer
+            return True
+    _sum_bounds(book)
+    return False
+
+
+@inline
+def _sum_bounds(book):
+    """Add up the proposal bounds from the highest bucket down."""
+    top = book[TOP]
+    end = np.int64(0)
+    for j in range(WINDOW):
+        if j <= top:
+            end += (book[START + top - j + 1] - book[START + top - j]) << (WINDOW - j)
+        book[ENDS + j] = end
+    book[ENDS + WINDOW] = end + book[START + max(top - WINDOW + 1, 0)]
+
+
+@outline
+def _slide_up(book, total, n):
+    """Make room above: the lower half of the buckets becomes bucket 0."""
+    half = BUCKETS // 2
+    for b in range(1, half + 1):
+        book[START + b] = book[START + b + half]
+    for b in range(half + 1, BUCKETS + 1):
+        book[START + b] = n
+    book[BASE] += half
+    book[TOP] = max(book[TOP] - half, 0)
+    total[0] *= power_of_two(-half)
+    total[1] *= power_of_two(-half)
+
+
+@outline
+def _rebuild(slots, where, book, total):
+    """Sort the slots into buckets around the largest exponent and add up everything afresh: O(n), rare."""
+    largest = np.int64(NEVER)
+    for k in range(where.size):
+        largest = max(largest, np.int64(slots[k].e))
+    book[BASE] = largest - 2 * WINDOW
+    book[TOP] = 2 * WINDOW
+    book[LAST] = 0
+    _sort(slots, where, book)
+    _sum_bounds(book)
+    total[0] = 0.0
+    total[1] = 0.0
+    for k in range(where.size):
+        where[slots[k].id] = k
+        _add(total, slots[k].m * power_of_two(slots[k].e - book[BASE]))
+
+
+@outline
+def _sort(slots, where, book):
+    """Counting sort of the slots by bucket, in place: follow each cycle of the permutation."""
+    base = book[BASE]
+    for b in range(BUCKETS + 1):
+        book[START + b] = 0
+    for k in range(where.size):
+        book[START + max(slots[k].e - base, 0) + 1] += 1
+    for b in range(BUCKETS):
+        book[START + b + 1] += book[START + b]
+    for k in range(where.size):  # for now, where[k] is the slot that the item of slot k must go to
+        b = max(slots[k].e - base, 0)
+        where[k] = book[START + b]
+        book[START + b] += 1
+    for b in range(BUCKETS, 0, -1):
+        book[START + b] = book[START + b - 1]
+    book[START] = 0
+    for k in range(where.size):
+        while where[k] != k:
+            _swap(slots, where, k, np.int64(where[k]))
+
+
+@inline
+def _swap(slots, where, k, target):
+    m, e, item = slots[target].m, slots[target].e, slots[target].id
+    slots[target].m = slots[k].m
+    slots[target].e = slots[k].e
+    slots[target].id = slots[k].id
+    slots[k].m = m
+    slots[k].e = e
+    slots[k].id = item
+    where[k], where[target] = where[target], where[k]

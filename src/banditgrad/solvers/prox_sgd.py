@@ -1,0 +1,137 @@
+"""Proximal stochastic gradient descent, equation (17), in a Bregman geometry ψ:
+
+w ← argmin_u  <ĝ, u> + λ r(u) + B_ψ(u, w) / γ_t ,   that is   ∇ψ(w⁺) + γ_t λ ∂r(w⁺) ∋ ∇ψ(w) - γ_t ĝ .
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import inline, kernel
+from banditgrad.geometries import Euclidean, PNorm
+from banditgrad.penalties import L1, Zero
+from banditgrad.rows import add
+from banditgrad.schedules import as_schedule
+from banditgrad.solvers.base import Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
+from banditgrad.solvers.shrinkage import choose, settled
+
+
+class ProxSgdState(NamedTuple):
+    w: NDArray[np.float64]
+    schedule: Any
+    shrinkage: Any
+    batch: Batch
+    time: NDArray[np.int64]
+
+
+class PNormState(NamedTuple):
+    w: NDArray[np.float64]
+    dual: NDArray[np.float64]  # θ = ∇ψ(w)
+    exponent: float  # q, with 1/p + 1/q = 1
+    schedule: Any
+    penalty: Any
+    penalised: int
+    batch: Batch
+    time: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ProxSgd(Solver):
+    """w ← argmin_u <ĝ, u> + λ r(u) + B_ψ(u, w) / γ_t.
+
+    Parameters
+    ----------
+    step_size : float or Schedule
+        γ_t: a number, `ShiftedInverseTime` (theorem 3), `InverseTime` or your own schedule.
+    geometry : Euclidean or PNorm
+        ψ. `Euclidean` takes any penalty, in O(non-zeros) a step on sparse rows. `PNorm` takes `L1` and `Zero`, for
+        which the step is a soft threshold in the dual, in O(d) a step: ‖w‖_p changes with every coordinate.
+    batch_size : int
+        How many rows one step draws, all from one p; each is fed back.
+    """
+
+    step_size: Any
+    geometry: Any = field(default_factory=Euclidean)
+    batch_size: int = 1
+
+    def __post_init__(self) -> None:
+        as_schedule(self.step_size)
+        check_batch_size(self, self.batch_size)
+        if not isinstance(self.geometry, (Euclidean, PNorm)):
+            raise TypeError(f"ProxSgd expects geometry=Euclidean() or geometry=PNorm(p), got {self.geometry!r}.")
+
+    def start(self, problem: Any, w: NDArray[np.float64]) -> ProxSgdState | PNormState:
+        schedule, batch, time = as_schedule(self.step_size), new_batch(self.batch_size), np.zeros(1, np.int64)
+        if isinstance(self.geometry, Euclidean):
+            return ProxSgdState(w, schedule, choose(problem, schedule, proximal=True), batch, time)
+        if not isinstance(problem.penalty, (L1, Zero)):
+            raise TypeError(f"PNorm has a closed step for L1 and Zero only, got {problem.penalty!r}. Use Euclidean().")
+        p = self.geometry.p
+        dual = np.zeros_like(w)
+        _link(w, p, dual)
+        return PNormState(w, dual, p / (p - 1.0), schedule, problem.penalty, problem.d, batch, time)
+
+    def advance(self, problem: Any, state: Any, sampler: Any, steps: int) -> int:
+        step = _prox_sgd if isinstance(state, ProxSgdState) else _p_norm_sgd
+        return int(step(problem.parts, state, sampler, steps))
+
+    def iterate(self, problem: Any, state: Any) -> NDArray[np.float64]:
+        if isinstance(state, PNormState):
+            return state.w.copy()
+        return settled(state.shrinkage, state.w)[0]
+
+
+@kernel
+def _prox_sgd(parts, state, sampler, steps):
+    w, shrinkage, batch = state.w, state.shrinkage, state.batch
+    for step in range(steps):
+        draw_batch(sampler, batch)
+        for k in range(batch.i.size):
+            shrinkage.refresh(parts.rows, batch.i[k], w)
+        if not estimate(parts, w, sampler, batch):
+            return step
+        state.time[0] += 1
+        gamma = state.schedule.at(state.time[0])
+        for k in range(batch.i.size):
+            add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
+        shrinkage.shrink(w, gamma)
+    return steps
+
+
+@kernel
+def _p_norm_sgd(parts, state, sampler, steps):
+    w, dual, batch = state.w, state.dual, state.batch
+    for step in range(steps):
+        draw_batch(sampler, batch)
+        if not estimate(parts, w, sampler, batch):
+            return step
+        state.time[0] += 1
+        gamma = state.schedule.at(state.time[0])
+        for k in range(batch.i.size):
+            add(parts.rows, batch.i[k], -gamma * batch.factor[k], dual)
+        for j in range(state.penalised):
+            dual[j] = state.penalty.prox(dual[j], gamma)
+        link(dual, state.exponent, w)
+    return steps
+
+
+@inline
+def link(v, p, out):
+    """out = ∇(½ ‖v‖_p²) = sign(v) |v|^(p-1) / ‖v‖_p^(p-2)."""
+    largest = 0.0
+    for j in range(v.size):
+        largest = max(largest, abs(v[j]))
+    total = 0.0
+    for j in range(v.size):  # relative to the largest, so that no power overflows
+        total += (abs(v[j]) / largest) ** p if largest > 0.0 else 0.0
+    norm = largest * total ** (1.0 / p)
+    for j in range(v.size):
+        out[j] = math.copysign(norm * (abs(v[j]) / norm) ** (p - 1.0), v[j]) if v[j] != 0.0 else 0.0
+
+
+@kernel
+def _link(v, p, out):
+    link(v, p, out)

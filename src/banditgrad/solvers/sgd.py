@@ -1,0 +1,82 @@
+"""Stochastic gradient descent, equation (2):  w ← w - γ_t (ĝ(w) + λ ∇r(w)),  ĝ = ∇φ_i(w) / (n p_i)."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import kernel
+from banditgrad.rows import add
+from banditgrad.schedules import as_schedule
+from banditgrad.solvers.base import Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
+from banditgrad.solvers.shrinkage import choose, settled
+
+
+class SgdState(NamedTuple):
+    w: NDArray[np.float64]
+    schedule: Any
+    shrinkage: Any
+    batch: Batch
+    time: NDArray[np.int64]  # steps made
+
+
+@dataclass(frozen=True, eq=False)
+class Sgd(Solver):
+    """w ← w - γ_t (ĝ(w) + λ ∇r(w)), with a sub-gradient of r, 0 at kinks.
+
+    Parameters
+    ----------
+    step_size : float or Schedule
+        γ_t: a number, `InverseTime`, `ShiftedInverseTime` or your own schedule.
+    average : None or "linear"
+        Whether the solution is the last iterate or 2/(T(T+1)) Σ_t t w^t, for which theorem 2 holds.
+    batch_size : int
+        How many rows one step draws, all from one p; each is fed back.
+    """
+
+    step_size: Any
+    average: str | None = None
+    batch_size: int = 1
+
+    def __post_init__(self) -> None:
+        as_schedule(self.step_size)
+        check_batch_size(self, self.batch_size)
+        if self.average not in (None, "linear"):
+            raise ValueError(f'Sgd expects average=None or average="linear", got {self.average!r}.')
+
+    def start(self, problem: Any, w: NDArray[np.float64]) -> SgdState:
+        schedule = as_schedule(self.step_size)
+        shrinkage = choose(problem, schedule, proximal=False, average=self.average is not None)
+        return SgdState(w, schedule, shrinkage, new_batch(self.batch_size), np.zeros(1, np.int64))
+
+    def advance(self, problem: Any, state: SgdState, sampler: Any, steps: int) -> int:
+        return int(_sgd(problem.parts, state, sampler, steps))
+
+    def iterate(self, problem: Any, state: SgdState) -> NDArray[np.float64]:
+        w, weighted_sum = settled(state.shrinkage, state.w)
+        t = float(state.time[0])
+        return w if self.average is None or t == 0.0 else weighted_sum * (2.0 / (t * (t + 1.0)))
+
+    def feedback(self, problem: Any, state: SgdState) -> NDArray[np.float64]:
+        w, _ = settled(state.shrinkage, state.w)  # the gradients are taken here, also where the solution is a mean
+        return np.asarray((problem.gradient_norms(w) / problem.n) ** 2)
+
+
+@kernel
+def _sgd(parts, state, sampler, steps):
+    w, shrinkage, batch = state.w, state.shrinkage, state.batch
+    for step in range(steps):
+        draw_batch(sampler, batch)
+        for k in range(batch.i.size):
+            shrinkage.refresh(parts.rows, batch.i[k], w)
+        if not estimate(parts, w, sampler, batch):
+            return step
+        state.time[0] += 1
+        gamma = state.schedule.at(state.time[0])
+        shrinkage.shrink(w, gamma)  # the sub-gradient is taken at w^t, before the gradient step
+        for k in range(batch.i.size):
+            shrinkage.refresh(parts.rows, batch.i[k], w)
+        for k in range(batch.i.size):
+            add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
+    return steps

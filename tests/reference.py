@@ -1,0 +1,83 @@
+"""Plain NumPy oracles: the paper's formulas as loops, slow and obvious."""
+
+import numpy as np
+
+
+def loss_value(name, z, y):
+    return {
+        "Logistic": lambda: np.logaddexp(0.0, -y * z),
+        "SquaredHinge": lambda: np.maximum(0.0, 1.0 - y * z) ** 2,
+        "Squared": lambda: 0.5 * (z - y) ** 2,
+        "Huber": lambda: np.where(abs(z - y) <= 1.35, 0.5 * (z - y) ** 2, 1.35 * (abs(z - y) - 0.675)),
+    }[name]()
+
+
+def loss_derivative(name, z, y):
+    return {
+        "Logistic": lambda: -y / (1.0 + np.exp(y * z)),
+        "SquaredHinge": lambda: -2.0 * y * np.maximum(0.0, 1.0 - y * z),
+        "Squared": lambda: z - y,
+        "Huber": lambda: np.clip(z - y, -1.35, 1.35),
+    }[name]()
+
+
+def soft(w, threshold):
+    return np.sign(w) * np.maximum(abs(w) - threshold, 0.0)
+
+
+def with_intercept(X, fit_intercept):
+    return np.hstack([X, np.ones((len(X), 1))]) if fit_intercept else X
+
+
+def sgd(X, y, loss, l1, l2, gamma, draws, p, penalised, batch=1):
+    """Equation (2). Returns w and 2/(T(T+1)) Σ t w^t."""
+    n, d = X.shape
+    w, weighted = np.zeros(d), np.zeros(d)
+    mask = (np.arange(d) < penalised).astype(float)
+    steps = len(draws) // batch
+    for t in range(1, steps + 1):
+        weighted += t * w
+        g = np.zeros(d)
+        for i in draws[(t - 1) * batch : t * batch]:
+            g += loss_derivative(loss, X[i] @ w, y[i]) * X[i] / (n * p[i]) / batch
+        w = w - gamma(t) * (g + mask * (l1 * np.sign(w) + l2 * w))
+    return w, weighted * 2.0 / (steps * (steps + 1))
+
+
+def prox_sgd(X, y, loss, l1, l2, gamma, draws, p, penalised, batch=1):
+    """Equation (17) with ψ = ½‖w‖²."""
+    n, d = X.shape
+    w = np.zeros(d)
+    for t in range(1, len(draws) // batch + 1):
+        g = np.zeros(d)
+        for i in draws[(t - 1) * batch : t * batch]:
+            g += loss_derivative(loss, X[i] @ w, y[i]) * X[i] / (n * p[i]) / batch
+        w = w - gamma(t) * g
+        w[:penalised] = soft(w[:penalised], gamma(t) * l1) / (1.0 + gamma(t) * l2)
+    return w
+
+
+def gradient_of_half_squared_norm(v, p):
+    norm = np.linalg.norm(v, p)
+    return np.sign(v) * abs(v) ** (p - 1.0) * norm ** (2.0 - p) if norm > 0.0 else 0.0 * v
+
+
+def p_norm_sgd(X, y, loss, l1, gamma, draws, p, norm, w):
+    """Equation (17) with ψ = ½‖w‖_norm²: a soft threshold in the dual."""
+    n = len(X)
+    dual_norm = norm / (norm - 1.0)
+    for t, i in enumerate(draws, start=1):
+        g = loss_derivative(loss, X[i] @ w, y[i]) * X[i] / (n * p[i])
+        theta = soft(gradient_of_half_squared_norm(w, norm) - gamma(t) * g, gamma(t) * l1)
+        w = gradient_of_half_squared_norm(theta, dual_norm)
+    return w
+
+
+def mabs(n, draws, feedback, eta, delta, q=None):
+    """Algorithm 1 (2 with q), with x clipped at 1; yields p^t before each draw i_t."""
+    q = np.full(n, 1.0 / n) if q is None else q
+    w = np.ones(n)
+    for i, a in zip(draws, feedback, strict=True):
+        p = (1.0 - eta) * w / w.sum() + eta * q
+        yield p
+        w[i] *= np.exp(min(delta * a / p[i] ** 3, 1.0))

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import banditgrad as bg
+import reference
+from tables import LOSSES
+
+margins = st.floats(-50, 50)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(z=margins, sign=st.sampled_from([-1.0, 1.0]))
+def test_value_and_derivative_are_the_formulas(name, z, sign):
+    loss = LOSSES[name]
+    assert loss.value(z, sign) == pytest.approx(float(reference.loss_value(name, z, sign)), rel=1e-12, abs=1e-15)
+    assert loss.derivative(z, sign) == pytest.approx(
+        float(reference.loss_derivative(name, z, sign)), rel=1e-12, abs=1e-15
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(z=margins, sign=st.sampled_from([-1.0, 1.0]))
+def test_derivative_by_finite_differences(name, z, sign):
+    loss, h = LOSSES[name], 1e-5
+    slope = (loss.value(z + h, sign) - loss.value(z - h, sign)) / (2 * h)
+    assert loss.derivative(z, sign) == pytest.approx(slope, rel=1e-5, abs=2e-5)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(z=margins, shift=st.floats(-5, 5))
+def test_bounds_on_slope_and_curvature(name, z, shift):
+    loss = LOSSES[name]
+    a, b = loss.derivative(z, 1.0), loss.derivative(z + shift, 1.0)
+    assert abs(b - a) <= loss.curvature() * abs(shift) + 1e-12
+    assert abs(a) <= loss.slope_bound()
+
+
+@pytest.mark.parametrize("z", [-1e4, -800.0, 800.0, 1e4])
+def test_logistic_does_not_overflow(z):
+    loss = bg.Logistic()
+    assert loss.value(z, 1.0) == max(0.0, -z)
+    assert loss.derivative(z, 1.0) == (0.0 if z > 0 else -1.0)
+
+
+def test_settings_are_checked():
+    for loss, number in ((bg.Huber, 0.0), (bg.Logistic, -1), (bg.Squared, np.inf), (bg.SquaredHinge, np.nan)):
+        with pytest.raises(ValueError, match="positive"):
+            loss(number)
+    assert isinstance(bg.Huber(1).delta, float)
