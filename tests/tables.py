@@ -15,7 +15,7 @@ SAMPLERS = {
     "Importance(gradient_bound)": bg.Importance(by="gradient_bound"),
     "Mabs": bg.Mabs(),
     "Mabs(delta=bound)": bg.Mabs(delta="bound"),
-    "Mabs(delta=float)": bg.Mabs(delta=1e-9),
+    "Mabs(delta=float)": bg.Mabs(delta=1e-5),
     "Mabs(mix=bounds)": bg.Mabs(mix="bounds", delta="bound", relax=2.0),
     "Mabs(mix=smoothness)": bg.Mabs(mix="smoothness"),
     "Mabs(reset_every)": bg.Mabs(reset_every=10_000),

@@ -28,8 +28,8 @@ NEVER = -(2**30)  # the exponent of a weight of zero
 MAX_ITEMS = 2**31 - 1
 
 # The layout of `book`.
-BASE, TOP, LAST = 0, 1, 2  # exponent of bucket 0; highest bucket in use; slot of the item last drawn
-ENDS = 3  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
+BASE, TOP, LAST, PEAK = 0, 1, 2, 3  # exponent of bucket 0; highest bucket in use, and since the last sort; slot drawn
+ENDS = 4  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
 START = ENDS + WINDOW + 1  # bucket b is slots[start[b]:start[b + 1]]
 BOOK_SIZE = START + BUCKETS + 1
 
@@ -104,9 +104,10 @@ class Urn(NamedTuple):
         slots, where, book = self.slots, self.where, self.book
         old_m, old_e, item = slots[k].m, np.int64(slots[k].e), slots[k].id
         if e - book[BASE] >= BUCKETS:
-            _slide_up(book, self.total, where.size)
+            _slide_up(book, self.total, where.size, e - book[BASE] - BUCKETS // 2)
         base = book[BASE]
-        _add(self.total, m * power_of_two(e - base) - old_m * power_of_two(old_e - base))
+        _add(self.total, m * power_of_two(e - base))
+        _add(self.total, -old_m * power_of_two(old_e - base))
         slots[k].m = m
         if e == old_e:
             return
@@ -126,8 +127,10 @@ class Urn(NamedTuple):
         n = where.size
         start = book[START : START + BUCKETS + 1]
         sound = (
-            (np.sort(slots["id"]) == np.arange(n)).all()
+            where.min() >= 0
+            and where.max() < n
             and (slots["id"][where] == np.arange(n)).all()
+            and np.unique(where).size == n
             and start[0] == 0
             and (np.diff(start) >= 0).all()
             and start[-1] == n
@@ -228,12 +231,14 @@ def _move(slots, where, book, k, old, new):
     """Make a hole for the item of slot k in bucket `new`, and return the hole."""
     for b in range(old, new):  # upwards: the last item of each bucket fills the hole
         last = book[START + b + 1] - 1
-        _copy(slots, where, last, k)
+        if last != k:  # the bucket holds more than the hole
+            _copy(slots, where, last, k)
         book[START + b + 1] = last
         k = last
     for b in range(old, new, -1):  # downwards: the first item
         first = book[START + b]
-        _copy(slots, where, first, k)
+        if first != k:
+            _copy(slots, where, first, k)
         book[START + b] = first + 1
         k = first
     return k
@@ -256,7 +261,8 @@ def _after_move(book, old, new):
         while book[START + top] == book[START + top + 1]:
             top -= 1
         book[TOP] = top
-        if top < WINDOW:  # what was merged into bucket 0 is dust no longer
+        book[PEAK] = max(top, book[PEAK])
+        if top < book[PEAK] - WINDOW:  # dust begins to matter, and so does what rounding did to the sum
             return True
     _sum_bounds(book)
     return False
@@ -275,17 +281,15 @@ def _sum_bounds(book):
 
 
 @outline
-def _slide_up(book, total, n):
-    """Make room above: the lower half of the buckets becomes bucket 0."""
-    half = BUCKETS // 2
-    for b in range(1, half + 1):
-        book[START + b] = book[START + b + half]
-    for b in range(half + 1, BUCKETS + 1):
-        book[START + b] = n
-    book[BASE] += half
-    book[TOP] = max(book[TOP] - half, 0)
-    total[0] *= power_of_two(-half)
-    total[1] *= power_of_two(-half)
+def _slide_up(book, total, n, shift):
+    """Make room above: the lowest `shift` buckets become one with the bucket above them."""
+    for b in range(1, BUCKETS + 1):
+        book[START + b] = book[START + b + shift] if b + shift <= BUCKETS else n
+    book[BASE] += shift
+    book[TOP] = max(book[TOP] - shift, 0)
+    book[PEAK] = max(book[PEAK] - shift, 0)
+    total[0] *= power_of_two(-shift)
+    total[1] *= power_of_two(-shift)
 
 
 @outline
@@ -296,6 +300,7 @@ def _rebuild(slots, where, book, total):
         largest = max(largest, np.int64(slots[k].e))
     book[BASE] = largest - 2 * WINDOW
     book[TOP] = 2 * WINDOW
+    book[PEAK] = 2 * WINDOW
     book[LAST] = 0
     _sort(slots, where, book)
     _sum_bounds(book)

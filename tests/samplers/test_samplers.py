@@ -1,0 +1,170 @@
+"""What every sampler must do, one row of tables.py each."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import banditgrad as bg
+from samplers.test_urn import chi_square_passes
+from tables import SAMPLERS
+
+N = 500
+
+
+@pytest.fixture(scope="module")
+def feedback():
+    """a_i, bounds above them and smoothness constants for N items; some are zero."""
+    rng = np.random.default_rng(1)
+    a = np.exp(2.0 * rng.standard_normal(N)) / N**2
+    a[:20] = 0.0
+    bounds = a * rng.uniform(1.0, 4.0, N)
+    return a, bounds, np.where(bounds > 0.0, rng.uniform(1.0, 2.0, N), 0.0)
+
+
+def started(name, feedback, seed=0, horizon=100_000):
+    _, bounds, smoothness = feedback
+    return SAMPLERS[name].start(N, horizon=horizon, seed=seed, bounds=bounds, smoothness=smoothness)
+
+
+def adapt(sampling, a, rounds=200, size=200):
+    for _ in range(rounds):
+        i, p = sampling.draw(size)
+        sampling.update(i, a[i], p)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_draws_follow_p_before_and_after_adapting(name, feedback):
+    sampling = started(name, feedback)
+    for _ in range(2):
+        p = sampling.probabilities()
+        assert p.sum() == pytest.approx(1.0, abs=1e-12)
+        i, p_drawn = sampling.draw(1_000_000)
+        np.testing.assert_array_equal(p_drawn, p[i])
+        assert chi_square_passes(np.bincount(i, minlength=N), p)
+        adapt(sampling, feedback[0])
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_estimator_is_unbiased(name, feedback, rng):
+    """Σ_i p_i g_i / (n p_i) = mean(g), by enumeration, where g_i = 0 for items that can never matter."""
+    g = np.sqrt(feedback[0])[:, None] * rng.standard_normal((N, 3))
+    sampling = started(name, feedback)
+    for _ in range(2):
+        p = sampling.probabilities()
+        used = p > 0.0
+        assert not g[~used].any()
+        np.testing.assert_allclose((p[used, None] * g[used] / (N * p[used, None])).sum(axis=0), g.mean(axis=0))
+        adapt(sampling, feedback[0])
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if "Uniform" not in name and "Importance" not in name])
+def test_adapting_lowers_the_variance(name, feedback):
+    a = feedback[0]
+    sampling = started(name, feedback)
+    before = np.sum(a / sampling.probabilities())
+    adapt(sampling, a, rounds=499)
+    assert np.sum(a / sampling.probabilities()) < 0.8 * before
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_same_seed_same_bits_also_from_two_threads(name, feedback):
+    answers = {}
+
+    def work(key):
+        sampling = started(name, feedback, seed=9)
+        adapt(sampling, feedback[0], rounds=50)
+        answers[key] = (*sampling.draw(1000), sampling.probabilities())
+
+    threads = [threading.Thread(target=work, args=(key,)) for key in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    work(2)
+    for key in (1, 2):
+        for one, other in zip(answers[0], answers[key], strict=True):
+            np.testing.assert_array_equal(one, other)
+    other_seed, _ = started(name, feedback, seed=10).draw(1000)
+    first, _ = started(name, feedback, seed=9).draw(1000)
+    assert (other_seed != first).any()
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_state_is_saved_and_restored_exactly(name, feedback, tmp_path):
+    sampling = started(name, feedback)
+    adapt(sampling, feedback[0], rounds=30)
+    np.savez(tmp_path / "state.npz", **sampling.state_dict())
+    again = started(name, feedback, seed=77)
+    with np.load(tmp_path / "state.npz", allow_pickle=False) as saved:
+        again.load_state_dict(dict(saved))
+    for run in (sampling, again):
+        adapt(run, feedback[0], rounds=30)
+    for one, other in zip(sampling.draw(500), again.draw(500), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(sampling.probabilities(), again.probabilities())
+    assert sampling.statistics() == again.statistics()
+
+
+def test_a_foreign_or_damaged_state_is_refused():
+    sampling = bg.Mabs().start(10, horizon=100, seed=0)
+    good = sampling.state_dict()
+    with pytest.raises(ValueError, match="not a state of Uniform"):
+        bg.Uniform().start(10).load_state_dict(good)
+    with pytest.raises(ValueError, match="another run"):
+        bg.Mabs().start(11).load_state_dict(good)
+    with pytest.raises(ValueError, match="eta"):
+        bg.Mabs(eta=0.3).start(10).load_state_dict(good)
+    for name, value in (("urn.where", 10_000), ("urn.book", -1)):
+        bad = {**good, name: np.full_like(good[name], value)}
+        with pytest.raises(ValueError, match="damaged"):
+            sampling.load_state_dict(bad)
+    bad = {**good, "urn.slots": good["urn.slots"].copy()}
+    bad["urn.slots"]["id"][:] = 2**30
+    with pytest.raises(ValueError, match="damaged"):
+        sampling.load_state_dict(bad)
+    sampling.load_state_dict(good)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_and_two_items(name, n):
+    sampling = SAMPLERS[name].start(n, horizon=10, seed=0, bounds=np.ones(n), smoothness=np.ones(n))
+    for _ in range(20):
+        i, p = sampling.draw(5)
+        assert (i < n).all()
+        sampling.update(i, np.ones(5), p)
+    assert sampling.probabilities().sum() == pytest.approx(1.0)
+    assert isinstance(sampling.draw()[0], int)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_feedback_of_zero_and_of_any_size(name, feedback):
+    for scale in (0.0, 1e-200, 1e200):
+        sampling = started(name, feedback)
+        adapt(sampling, feedback[0] * scale, rounds=20)
+        p = sampling.probabilities()
+        assert np.isfinite(p).all()
+        assert p.sum() == pytest.approx(1.0)
+
+
+def test_duplicates_in_a_batch_count_each_time():
+    """Feedback (i, i) given at once is the same as given twice with the probability of the draw."""
+    together, apart = (bg.Mabs(delta=1e-3).start(4, seed=0) for _ in range(2))
+    together.update([2, 2, 1], [0.3, 0.3, 0.1])
+    for i, a in ((2, 0.3), (2, 0.3), (1, 0.1)):
+        apart.update([i], [a], [0.25])
+    np.testing.assert_array_equal(together.probabilities(), apart.probabilities())
+    once = bg.Mabs(delta=1e-3).start(4, seed=0)
+    once.update([2, 1], [0.3, 0.1])
+    assert once.probability(2) < together.probability(2)
+
+
+def test_replay_draws_what_it_is_given():
+    p = np.array([0.2, 0.3, 0.5])
+    sampling = bg.Replay([2, 0, 1], p).start(3)
+    i, reported = sampling.draw(4)
+    assert i.tolist() == [2, 0, 1, 2]
+    np.testing.assert_array_equal(reported, p[i])
+    with pytest.raises(ValueError, match="from 0 to 2"):
+        bg.Replay([3]).start(3)

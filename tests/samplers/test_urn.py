@@ -1,0 +1,208 @@
+"""The draw structure: exact draws, exact shares, whatever the weights do."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+import banditgrad as bg
+from banditgrad._random import new_stream, peek, skip, unit
+from banditgrad.samplers.urn import BASE, BUCKETS, LAST, START, TOP, Urn, empty_urn, fill, fill_equal
+
+
+@bg.kernel
+def pick_many(urn, stream, mixing, counts, draws):
+    for _ in range(draws):
+        counts[urn.pick(stream, mixing)] += 1
+
+
+@bg.kernel
+def shares(urn, out):
+    for i in range(out.size):
+        out[i] = urn.share(i)
+
+
+@bg.kernel
+def put_many(urn, items, weights):
+    for k in range(items.size):
+        urn.put(items[k], weights[k])
+
+
+@bg.kernel
+def multiply_many(urn, items, factors):
+    for k in range(items.size):
+        urn.multiply(items[k], factors[k])
+
+
+@bg.kernel
+def moving_draws(urn, stream, eta, strength, excess, variance, steps):
+    """Draw while weights move: Σ_t (1[i_t = j] - p_j^t) is a martingale for each of a few items j."""
+    n = urn.where.size
+    for _ in range(steps):
+        i = urn.pick(stream, eta)
+        for j in range(excess.size):
+            p = (1.0 - eta) * urn.share(j) + eta / n
+            excess[j] += (1.0 if i == j else 0.0) - p
+            variance[j] += p * (1.0 - p)
+        x = unit(peek(stream, 0))
+        skip(stream, 3)
+        urn.multiply(i, math.exp(strength * x * x))
+        if x < 0.05:  # now and then a weight falls far
+            urn.multiply(i, math.exp(-20.0 * strength * x))
+
+
+def filled(weights):
+    urn = empty_urn(len(weights))
+    fill(urn, np.asarray(weights, dtype=float))
+    return urn
+
+
+def all_shares(urn):
+    out = np.empty(urn.where.size)
+    shares(urn, out)
+    return out
+
+
+def check_order(urn):
+    """Items lie in the bucket of their exponent, and the map knows where."""
+    arrays = {name: getattr(urn, name) for name in Urn._fields}
+    assert urn.faults(arrays) == []
+    start = urn.book[START : START + BUCKETS + 1]
+    bucket = np.searchsorted(start, np.arange(urn.where.size), side="right") - 1
+    np.testing.assert_array_equal(bucket, np.maximum(urn.slots["e"] - urn.book[BASE], 0))
+    assert start[urn.book[TOP]] < urn.where.size == start[urn.book[TOP] + 1]
+
+
+def chi_square_passes(counts, p, level=1e-6):
+    """Whether counts could be draws from p: cells are pooled, smallest p first, to an expectation of about 50."""
+    used = np.argsort(p)[np.count_nonzero(p == 0.0) :]
+    expected = counts.sum() * p[used]
+    _, cell = np.unique(np.cumsum(expected) // 50, return_inverse=True)
+    observed, expected = np.bincount(cell, counts[used]), np.bincount(cell, expected)
+    statistic = np.sum((observed - expected) ** 2 / expected)
+    return counts[p == 0.0].sum() == 0 and statistic < chi2.isf(level, max(len(observed) - 1, 1))
+
+
+@pytest.mark.parametrize("mixing", [0.0, 0.4])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        np.ones(1000),
+        np.exp(2.0 * np.random.default_rng(0).standard_normal(1000)),
+        2.0 ** np.linspace(-80, 40, 1000),
+        np.r_[1e200, np.ones(500), np.full(499, 1e-250)],
+        np.r_[np.zeros(300), np.arange(700)],
+        np.array([3.0]),
+    ],
+    ids=["equal", "log-normal", "120 octaves", "extremes", "zeros", "one item"],
+)
+def test_a_million_draws_follow_the_weights(weights, mixing):
+    urn, stream = filled(weights), new_stream(5)
+    check_order(urn)
+    p = (1.0 - mixing) * weights / weights.sum() + mixing / len(weights)
+    counts = np.zeros(len(weights), np.int64)
+    pick_many(urn, stream, mixing, counts, 1_000_000)
+    assert chi_square_passes(counts, p)
+    np.testing.assert_allclose(all_shares(urn), weights / weights.sum(), rtol=1e-14)
+
+
+def test_a_wrong_distribution_is_noticed():
+    weights = np.exp(np.random.default_rng(0).standard_normal(1000))
+    counts = np.zeros(1000, np.int64)
+    pick_many(filled(weights), new_stream(5), 0.0, counts, 1_000_000)
+    wrong = weights * np.where(np.arange(1000) % 2, 1.02, 0.98)
+    assert not chi_square_passes(counts, wrong / wrong.sum())
+
+
+@pytest.mark.parametrize("n", [1000, 200_000])  # the second is large enough to look ahead
+@pytest.mark.parametrize("strength", [0.05, 1.0, 40.0])
+def test_draws_are_exact_while_weights_move(n, strength):
+    urn = empty_urn(n)
+    fill_equal(urn)
+    excess, variance = np.zeros(8), np.zeros(8)
+    moving_draws(urn, new_stream(3), 0.3, strength, excess, variance, 300_000)
+    assert (np.abs(excess) < 5.5 * np.sqrt(variance) + 1.0).all()
+    check_order(urn)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_any_sequence_of_weights_is_kept(data):
+    """Whatever is put, shares are right and every invariant holds."""
+    n = data.draw(st.integers(1, 20))
+    exponents = st.floats(-280, 280)
+    urn = filled([10.0 ** data.draw(exponents) for _ in range(n)])
+    weights = urn.slots["m"][urn.where] * 2.0 ** urn.slots["e"][urn.where]
+    for _ in range(data.draw(st.integers(1, 30))):
+        i, w = data.draw(st.integers(0, n - 1)), 10.0 ** data.draw(exponents)
+        put_many(urn, np.array([i]), np.array([w]))
+        weights[i] = w
+        check_order(urn)
+        np.testing.assert_allclose(all_shares(urn), weights / weights.sum(), rtol=1e-12, atol=1e-30)
+
+
+def test_what_is_not_a_weight_is_ignored():
+    urn = filled([1.0, 2.0, 3.0])
+    put_many(urn, np.array([0, 1, 2, 0]), np.array([np.nan, np.inf, 0.0, -1.0]))
+    np.testing.assert_allclose(all_shares(urn), np.array([1, 2, 3]) / 6)
+
+
+def test_log_weights_of_a_hundred_thousand():
+    """Two items grow side by side, far beyond what a float holds; the rest stays behind as dust."""
+    urn = empty_urn(50)
+    fill_equal(urn)
+    items = np.tile([3, 7], 100_000)
+    multiply_many(urn, items, np.full(items.size, math.e))
+    multiply_many(urn, np.array([7]), np.array([3.0]))
+    p = all_shares(urn)
+    np.testing.assert_allclose(p[[3, 7]], [0.25, 0.75], rtol=1e-9)
+    assert p.sum() == pytest.approx(1.0, abs=1e-15)
+    check_order(urn)
+    counts = np.zeros(50, np.int64)
+    pick_many(urn, new_stream(0), 0.4, counts, 200_000)
+    assert chi_square_passes(counts, 0.6 * p + 0.4 / 50)
+
+
+def weights_and_total(urn):
+    weights = urn.slots["m"] * np.exp2(np.maximum(urn.slots["e"] - urn.book[BASE], -1000).astype(float))
+    return math.fsum(weights), urn.total.sum()
+
+
+def test_sums_do_not_drift(rng):
+    urn = empty_urn(2000)
+    fill_equal(urn)
+    for _ in range(20):
+        items = rng.integers(0, 2000, 500_000)
+        multiply_many(urn, items, np.exp(rng.normal(0.0, 0.3, items.size)))
+    exact, kept = weights_and_total(urn)
+    assert kept == pytest.approx(exact, rel=1e-14)
+    check_order(urn)
+
+
+@pytest.mark.slow
+def test_a_thousand_million_updates(rng):
+    urn = empty_urn(50_000)
+    fill_equal(urn)
+    items = rng.integers(0, 50_000, 10_000_000)
+    factors = np.exp(0.01 * rng.random(items.size))
+    for _ in range(100):
+        multiply_many(urn, items, factors)
+    exact, kept = weights_and_total(urn)
+    assert kept == pytest.approx(exact, rel=1e-14)
+    check_order(urn)
+
+
+def test_at_most_24_bytes_per_item():
+    n = 100_000
+    assert sum(array.nbytes for array in empty_urn(n)) <= 20 * n + 8192
+
+
+def test_the_item_last_drawn_is_found_after_a_rebuild():
+    urn = filled(2.0 ** np.arange(0.0, -100.0, -1.0))
+    put_many(urn, np.arange(99), np.full(99, 2.0**-200))  # everything falls: the slots are sorted afresh
+    check_order(urn)
+    assert urn.book[LAST] == urn.where[98] or urn.slots["id"][urn.book[LAST]] >= 0
+    assert all_shares(urn)[99] == pytest.approx(1.0)

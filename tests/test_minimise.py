@@ -1,0 +1,169 @@
+"""The driver: records, stopping, seeds, interruptions."""
+
+import _thread
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import banditgrad as bg
+from tables import SAMPLERS
+
+
+@pytest.fixture
+def problem(small_data):
+    X, y = small_data
+    return bg.Problem(sp.csr_array(X), y, bg.Logistic(), bg.L1(0.01))
+
+
+@pytest.mark.parametrize("solver", [bg.Sgd(0.05), bg.Sgd(0.05, average="linear"), bg.ProxSgd(0.05)], ids=repr)
+def test_recording_does_not_change_the_iterates(problem, solver):
+    often, rarely = (
+        bg.minimise(problem, solver, bg.Mabs(), passes=40, seed=1, record_every=every, record_variance=every < 1)
+        for every in (0.013, 100)
+    )
+    np.testing.assert_array_equal(often.w, rarely.w)
+    assert often.history.passes.size > 1000
+    assert rarely.history.passes.tolist() == [0.0, 40.0]
+    assert often.history.value[-1] == often.value == problem.value(often.w)
+
+
+def test_same_seed_same_bits_also_in_two_threads(problem):
+    def run(answers, k):
+        answers[k] = bg.minimise(problem, bg.ProxSgd(0.05), bg.Mabs(), passes=50, seed=4).w
+
+    answers: dict = {}
+    threads = [threading.Thread(target=run, args=(answers, k)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    run(answers, 2)
+    np.testing.assert_array_equal(answers[0], answers[1])
+    np.testing.assert_array_equal(answers[0], answers[2])
+    other = bg.minimise(problem, bg.ProxSgd(0.05), bg.Mabs(), passes=50, seed=5).w
+    assert (other != answers[0]).any()
+
+
+def test_dense_and_sparse_rows_give_the_same_path(small_data):
+    X, y = small_data
+    w = [
+        bg.minimise(bg.Problem(form, y, penalty=bg.ElasticNet(0.02)), bg.ProxSgd(0.05), bg.Mabs(), passes=20, seed=0).w
+        for form in (X, sp.csr_array(X), np.asfortranarray(X))
+    ]
+    np.testing.assert_allclose(w[1], w[0], atol=1e-10)
+    np.testing.assert_array_equal(w[2], w[0])
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_reaches_the_minimum(small_data, name):
+    X, y = small_data
+    problem = bg.Problem(X, y, bg.Huber(), bg.SquaredL2(0.1))
+    best = bg.minimise(problem, bg.ProxSgd(bg.ShiftedInverseTime(20.0, 0.1)), passes=3000, seed=0).value
+    result = bg.minimise(problem, bg.ProxSgd(bg.ShiftedInverseTime(20.0, 0.1)), SAMPLERS[name], passes=400, seed=1)
+    assert result.value <= best + 2e-3
+    assert result.reason is bg.Reason.PASSES_DONE
+    assert "passes" in result.reason.value
+
+
+def test_converged_means_the_gradient_mapping_is_small(rng):
+    X = rng.standard_normal((30, 4))
+    problem = bg.Problem(X, X @ [1.0, 2.0, 0.0, -1.0], bg.Squared())  # interpolation: SGD converges to the point
+    result = bg.minimise(problem, bg.Sgd(0.05), passes=5000, seed=0, tol=1e-8)
+    assert result.reason is bg.Reason.CONVERGED
+    assert result.converged
+    start = np.linalg.norm(problem.gradient_mapping(np.zeros(4)))
+    assert np.linalg.norm(problem.gradient_mapping(result.w)) <= 1e-8 * start
+    assert result.passes < 5000
+
+
+def test_a_diverging_run_stops_and_returns_the_best(rng):
+    X = 10.0 * rng.standard_normal((50, 5))
+    problem = bg.Problem(X, rng.standard_normal(50), bg.Squared())
+    result = bg.minimise(problem, bg.Sgd(1.0), passes=1000, seed=0)
+    assert result.reason is bg.Reason.DIVERGED
+    assert "step_size" in result.reason.value
+    assert np.isfinite(result.w).all()
+    assert result.value == problem.value(result.w) == result.history.value.min()
+    assert result.passes < 50
+
+
+def test_time_limit_stops_in_time_and_records_do_not_count(rng):
+    X = rng.standard_normal((5000, 50))
+    problem = bg.Problem(X, X[:, 0], bg.Squared())
+    bg.minimise(problem, bg.Sgd(1e-4), passes=1)
+    slow = 0.3
+    result = bg.minimise(
+        problem, bg.Sgd(1e-4), passes=1e9, time_limit=0.2, callback=lambda progress: time.sleep(slow / 100)
+    )
+    assert result.reason is bg.Reason.TIME_LIMIT
+    assert 0.2 <= result.seconds < 0.5
+    assert result.history.passes[-1] == result.passes
+
+
+def test_callback_sees_and_stops(problem):
+    seen = []
+
+    def callback(progress):
+        seen.append(progress.value)
+        assert progress.value == problem.value(progress.w)
+        return progress.passes >= 3
+
+    result = bg.minimise(problem, bg.Sgd(0.01), passes=50, seed=0, callback=callback)
+    assert result.reason is bg.Reason.CALLBACK
+    assert result.passes == 3
+    assert seen == result.history.value[1:].tolist()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_ctrl_c_returns_what_there_is(rng):
+    X = rng.standard_normal((2000, 20))
+    problem = bg.Problem(X, X[:, 0], bg.Squared())
+    bg.minimise(problem, bg.Sgd(1e-3), passes=1)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    result = bg.minimise(problem, bg.Sgd(1e-3), passes=1e9, seed=0)
+    timer.join()
+    assert result.reason is bg.Reason.INTERRUPTED
+    assert np.isfinite(result.value)
+    assert result.passes > 0
+    assert result.value < problem.value(np.zeros(20))
+
+
+def test_variance_in_the_history_is_the_problems(problem):
+    result = bg.minimise(problem, bg.Sgd(0.05), bg.Mabs(), passes=10, seed=0, record_variance=True)
+    history = result.history
+    assert history.effective_variance[-1] == pytest.approx(
+        problem.effective_variance(result.w, result.sampling.probabilities()), rel=1e-12
+    )
+    assert history.optimal_variance[-1] == pytest.approx(problem.optimal_variance(result.w), rel=1e-12)
+    assert (history.effective_variance >= history.optimal_variance * (1 - 1e-12)).all()
+    assert bg.minimise(problem, bg.Sgd(0.05), passes=1).history.effective_variance is None
+
+
+def test_the_smallest_problems():
+    for X, y in (([[1.0]], [1.0]), ([[1.0], [0.0]], [1.0, 1.0]), (np.zeros((3, 2)), [1.0, -1.0, 1.0])):
+        for form in (np.array(X), sp.csr_array(np.array(X))):
+            for sampler in (bg.Uniform(), bg.Importance(), bg.Mabs(), bg.Vrb(), bg.RecentNorm()):
+                problem = bg.Problem(form, y, penalty=bg.L1(0.1), fit_intercept=True)
+                result = bg.minimise(problem, bg.ProxSgd(0.5), sampler, passes=20, seed=0)
+                assert np.isfinite(result.w).all()
+                assert result.value <= problem.value(np.zeros(problem.dimension)) + 0.5
+
+
+def test_a_progress_bar_only_on_a_terminal(problem, capsys):
+    bg.minimise(problem, bg.Sgd(0.01), passes=2, progress=True)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_mabs_beats_uniform_on_w8a(real_data):
+    """The paper's figure 2, first panel, in short: SGD with γ = 1 on L1-logistic regression, λ = 1e-4."""
+    X, y = real_data("w8a")
+    problem = bg.Problem(X, y, bg.Logistic(), bg.L1(1e-4))
+    gap = {
+        name: bg.minimise(problem, bg.Sgd(1.0), SAMPLERS[name], passes=30, seed=0, record_every=30).value - 0.146882453
+        for name in ("Uniform", "Importance(smoothness)", "Mabs")
+    }
+    assert gap["Mabs"] < 0.5 * min(gap["Uniform"], gap["Importance(smoothness)"])
