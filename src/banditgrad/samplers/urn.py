@@ -192,13 +192,8 @@ def exponent(bits):
 def _place(book, r):
     """The slot that r, uniform below the sum of bounds, falls on, and the exponent of the bound of its bucket."""
     above = 0
-    while above < WINDOW:  # by eights without branches: the processor could not predict them
-        passed = 0
-        for j in range(8):
-            passed += np.int64(r >= book[ENDS + above + j])
-        above += passed
-        if passed < 8:
-            break
+    while above < WINDOW and r >= book[ENDS + above]:
+        above += 1
     if above > 0:
         r -= book[ENDS + above - 1]
     shift = WINDOW - above

@@ -1,0 +1,213 @@
+"""Parts as compiled code: users' own parts, redefinitions, the cache across processes."""
+
+import subprocess
+import sys
+import textwrap
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import banditgrad as bg
+from banditgrad._jit import check_part
+from banditgrad.losses import Loss
+from banditgrad.samplers.base import SamplerState
+
+
+class Pseudo(NamedTuple):
+    """A user's loss: √(1 + r²) - 1."""
+
+    scale: float = 1.0
+
+    def value(self, z, y):
+        return self.scale * ((1.0 + (z - y) ** 2) ** 0.5 - 1.0)
+
+    def derivative(self, z, y):
+        return self.scale * (z - y) / (1.0 + (z - y) ** 2) ** 0.5
+
+    def curvature(self):
+        return self.scale
+
+    def slope_bound(self):
+        return self.scale
+
+
+class Box(NamedTuple):
+    """A user's penalty without a closed form for many steps: the indicator of [-bound, bound]."""
+
+    bound: float
+
+    def cost(self, w):
+        return 0.0 if abs(w) <= self.bound else np.inf
+
+    def prox(self, w, step):
+        return min(max(w, -self.bound), self.bound)
+
+    def subgradient(self, w):
+        return 0.0
+
+
+class AlternateState(NamedTuple):
+    turn: np.ndarray
+    size: float
+
+    def draw(self):
+        self.turn[0] = (self.turn[0] + 1) % int(self.size)
+        return self.turn[0]
+
+    def probability(self, i):
+        return 1.0 / self.size
+
+    def update(self, i, p_i, a_i):
+        self.turn[1] += 1
+
+
+class Alternate(bg.Sampler):
+    """A user's sampler: one after the other."""
+
+    def state(self, setup):
+        return AlternateState(np.array([-1, 0]), setup.n)
+
+
+def test_a_users_own_parts_run_in_compiled_loops(small_data):
+    X, _ = small_data
+    y = X @ np.ones(X.shape[1])
+    problem = bg.Problem(X, y, Pseudo(2), Box(0.5))
+    result = bg.minimise(problem, bg.ProxSgd(0.02), Alternate(), passes=100)
+    assert abs(result.w).max() == 0.5
+    assert result.value < problem.value(np.zeros(X.shape[1]))
+    assert result.sampling.state.turn.tolist() == [X.shape[0] - 1, 100 * X.shape[0]]
+    w = np.zeros(X.shape[1])
+    for i in list(range(len(y))) * 100:
+        w = np.clip(w - 0.02 * Pseudo(2.0).derivative(X[i] @ w, y[i]) * X[i], -0.5, 0.5)
+    np.testing.assert_allclose(result.w, w, atol=1e-12)
+
+
+def test_a_redefined_class_is_compiled_anew(rng):
+    """As when a notebook cell is run again: same name, same fields, other code."""
+    X, y = rng.standard_normal((20, 3)), np.ones(20)
+    values = []
+    for factor in (1.0, 3.0):
+        scope: dict = {"NamedTuple": NamedTuple, "FACTOR": factor}
+        exec(
+            textwrap.dedent("""
+            class Squared(NamedTuple):
+                scale: float = 1.0
+                def value(self, z, y): return FACTOR * (z - y) ** 2
+                def derivative(self, z, y): return 2.0 * FACTOR * (z - y)
+                def curvature(self): return 2.0 * FACTOR
+                def slope_bound(self): return float("inf")
+            """),
+            scope,
+        )
+        problem = bg.Problem(X, y, scope["Squared"]())
+        values.append(problem.value(np.ones(3)))
+        assert values[-1] == pytest.approx(factor * np.mean((X.sum(axis=1) - 1.0) ** 2))
+        one_step = bg.minimise(problem, bg.Sgd(0.1), bg.Replay([4]), passes=1 / 20).w
+        np.testing.assert_allclose(one_step, 0.2 * factor * X[4])
+    ours = bg.Problem(X, y, bg.Squared()).value(np.ones(3))
+    assert ours == pytest.approx(0.5 * np.mean((X.sum(axis=1) - 1.0) ** 2))
+
+
+def test_a_part_that_lacks_something_gets_a_readable_error():
+    class NoDerivative(NamedTuple):
+        scale: float = 1.0
+
+        def value(self, z, y):
+            return z
+
+    class WrongSignature(NamedTuple):
+        scale: float = 1.0
+
+        def value(self, z):
+            return z
+
+        def derivative(self, z, y):
+            return z
+
+    class NoField(NamedTuple):
+        def value(self, z, y):
+            return z
+
+    with pytest.raises(TypeError, match=r"NoDerivative has no method derivative\(self, z, y\)"):
+        check_part(NoDerivative(), Loss, "loss")
+    with pytest.raises(TypeError, match=r"WrongSignature.value must be a plain method value\(self, z, y\)"):
+        check_part(WrongSignature(), Loss, "loss")
+    with pytest.raises(TypeError, match="at least one field"):
+        check_part(NoField(), Loss, "loss")
+    with pytest.raises(TypeError, match=r"an instance, Logistic\(...\)"):
+        check_part(bg.Logistic, Loss, "loss")
+    with pytest.raises(TypeError, match="loss must be a NamedTuple"):
+        check_part("logistic", Loss, "loss")
+    with pytest.raises(TypeError, match="draw, probability, update"):
+        check_part(3, SamplerState, "state")
+
+
+def test_whole_numbers_do_not_compile_twice():
+    assert check_part(Pseudo(2), Loss, "loss").scale.__class__ is float
+
+
+SCRIPT = """
+import sys, numpy as np, banditgrad as bg
+from banditgrad.solvers import prox_sgd
+rng = np.random.default_rng(0)
+problem = bg.Problem(rng.standard_normal((50, 4)), np.ones(50), bg.Huber(), bg.L1(0.01))
+for _ in range(2):
+    w = bg.minimise(problem, bg.ProxSgd(0.01), bg.Mabs(), passes=3, seed=0).w
+kernel = prox_sgd._prox_sgd.dispatcher
+hits, misses = kernel.stats.cache_hits, kernel.stats.cache_misses
+print(len(kernel.signatures), sum(hits.values()), sum(misses.values()), w.tobytes().hex())
+"""
+
+
+def run_script(script, cache):
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={"NUMBA_CACHE_DIR": str(cache), "PATH": ""},
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_a_second_process_hits_the_cache_and_a_second_call_does_not_recompile(tmp_path):
+    first, second = run_script(SCRIPT, tmp_path), run_script(SCRIPT, tmp_path)
+    assert first[:3] == ["1", "0", "1"]
+    assert second[:3] == ["1", "1", "0"]
+    assert first[3] == second[3]
+
+
+def test_a_users_class_leaves_no_trace_in_the_cache(tmp_path):
+    """A kernel that has met a user's class must still load where that class does not exist."""
+    foreign = """
+class Huber(__import__("typing").NamedTuple):
+    delta: float = 1.0
+    def value(self, z, y): return 0.5 * (z - y) ** 2
+    def derivative(self, z, y): return z - y
+    def curvature(self): return 1.0
+    def slope_bound(self): return float("inf")
+"""
+    ours = run_script(SCRIPT, tmp_path / "clean")
+    theirs = run_script(foreign + SCRIPT.replace("bg.Huber()", "Huber()"), tmp_path / "shared")
+    after = run_script(SCRIPT, tmp_path / "shared")
+    assert theirs[0] == "0"  # the shared dispatcher was not used
+    assert theirs[3] != ours[3] == after[3]
+
+
+def test_the_cache_is_stale_when_any_source_changes(tmp_path):
+    """numba alone would keep a kernel whose loss, in another file, was edited."""
+    import shutil
+    from pathlib import Path
+
+    package = Path(bg.__file__).parent
+    shutil.copytree(package, tmp_path / "banditgrad", ignore=shutil.ignore_patterns("__pycache__"))
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + SCRIPT
+    before = run_script(script, tmp_path / "cache")
+    losses = tmp_path / "banditgrad" / "losses.py"
+    text = losses.read_text()
+    losses.write_text(text.replace("return min(max(z - y, -self.delta), self.delta)", "return 0.5 * (z - y)"))
+    assert losses.read_text() != text
+    after = run_script(script, tmp_path / "cache")
+    assert after[:3] == ["1", "0", "1"]
+    assert before[3] != after[3]
