@@ -7,6 +7,7 @@ methods of a protocol callable inside compiled code, where they are inlined; `ke
 import hashlib
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,8 @@ class Kernel:
         self.py_func = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.dispatcher = numba.njit(**_KERNEL)(function)
-        self.dispatcher._cache = _PackageCache(function)
+        with suppress(RuntimeError):  # numba finds no place for the cache of a function typed in at a prompt
+            self.dispatcher._cache = _PackageCache(function)
         self.twins: dict[tuple[type, ...], Any] = {}
 
     def __call__(self, *args: Any) -> Any:

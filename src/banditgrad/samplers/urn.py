@@ -36,7 +36,7 @@ BOOK_SIZE = START + BUCKETS + 1
 # Random numbers come in tickets of three (coin, place, acceptance), so that it is known which ones a later draw uses.
 TICKET = 3
 AHEAD = 16 * TICKET
-PREFETCH_FROM = 1 << 17  # with fewer items the slots are in the processor's cache anyway
+PREFETCH_FROM = 1 << 15  # with fewer items the slots are in the processor's cache anyway
 
 
 @bridge
