@@ -196,7 +196,7 @@ class Huber(__import__("typing").NamedTuple):
 
 
 def test_the_cache_is_stale_when_any_source_changes(tmp_path):
-    """numba alone would keep a kernel whose loss, in another file, was edited."""
+    """numba alone would keep a kernel whose loss, in another file, was edited, and fail on a class that is no more."""
     import shutil
     from pathlib import Path
 
@@ -208,6 +208,8 @@ def test_the_cache_is_stale_when_any_source_changes(tmp_path):
     text = losses.read_text()
     losses.write_text(text.replace("return min(max(z - y, -self.delta), self.delta)", "return 0.5 * (z - y)"))
     assert losses.read_text() != text
+    penalties = tmp_path / "banditgrad" / "penalties.py"
+    penalties.write_text(penalties.read_text().replace("class L1", "class Lasso") + "\n\nL1 = Lasso\n")
     after = run_script(script, tmp_path / "cache")
     assert after[:3] == ["1", "0", "1"]
     assert before[3] != after[3]

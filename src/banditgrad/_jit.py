@@ -114,15 +114,16 @@ _STAMP = _package_stamp()
 
 
 class _PackageCache(FunctionCache):  # type: ignore[misc]
-    """numba's disk cache, stale as soon as *any* source of the package changes.
+    """numba's disk cache, with files of their own for every state of the package's sources.
 
-    A kernel's machine code contains the parts it was compiled with, yet numba only looks at the kernel's own file.
+    A kernel's machine code contains the parts it was compiled with, yet numba only looks at the kernel's own file: it
+    would keep a kernel whose loss was edited, and fail on an index that names a class which is no more.
     """
 
     def __init__(self, py_func: Callable[..., Any]) -> None:
         super().__init__(py_func)
-        stamp = (self._impl.locator.get_source_stamp(), _STAMP)
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+        name = f"{self._impl.filename_base}-{_STAMP[:16]}"
+        self._cache_file = IndexDataCacheFile(self._cache_path, name, self._impl.locator.get_source_stamp())
 
 
 class Kernel:

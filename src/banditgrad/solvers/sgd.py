@@ -54,9 +54,9 @@ class Sgd(Solver):
         return int(_sgd(problem.parts, state, sampler, steps))
 
     def iterate(self, problem: Any, state: SgdState) -> NDArray[np.float64]:
-        w, weighted_sum = settled(state.shrinkage, state.w)
+        w, shrinkage = settled(state.shrinkage, state.w)
         t = float(state.time[0])
-        return w if self.average is None or t == 0.0 else weighted_sum * (2.0 / (t * (t + 1.0)))
+        return w if self.average is None or t == 0.0 else shrinkage.weighted_sum * (2.0 / (t * (t + 1.0)))
 
     def feedback(self, problem: Any, state: SgdState) -> NDArray[np.float64]:
         w, _ = settled(state.shrinkage, state.w)  # the gradients are taken here, also where the solution is a mean
@@ -76,7 +76,7 @@ def _sgd(parts, state, sampler, steps):
         gamma = state.schedule.at(state.time[0])
         shrinkage.shrink(w, gamma)  # the sub-gradient is taken at w^t, before the gradient step
         for k in range(batch.i.size):
-            shrinkage.refresh(parts.rows, batch.i[k], w)
+            shrinkage.refresh_one(parts.rows, batch.i[k], w, gamma)
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
     return steps

@@ -1,11 +1,11 @@
 """How a penalty acts on w between two visits of a coordinate.
 
 Every step of (proximal) SGD changes the coordinates of one row by the gradient, and *all* coordinates by the penalty.
-`Eager` does just that, and serves dense rows and any penalty. `Lazy` serves sparse rows: a coordinate is brought up
-to date when a row needs it. For l1 |w| + l2/2 w² one step of size γ is
+`Eager` does just that, and serves dense rows and any penalty. The lazy ways serve sparse rows: a coordinate is
+brought up to date when a row needs it. For l1 |w| + l2/2 w² one step of size γ is
 
-    |w| ← α |w| - β     with α = 1/(1 + γ l2), β = γ l1 α   (proximal; stops at zero)
-                        or   α = 1 - γ l2,     β = γ l1     (sub-gradient; may cross zero),
+    |w| ← α |w| - β     with α = 1/(1 + γ l2), β = γ l1 α   (`LazyProx`; stops at zero)
+                        or   α = 1 - γ l2,     β = γ l1     (`LazySubgradient`; may cross zero),
 
 so that with P_s = α_0 ⋯ α_{s-1} and C_s = Σ_{r<s} β_r / P_{r+1}, kept in tables, b - a missed steps are
 
@@ -25,11 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline, kernel
+from banditgrad.rows import Csr
+from banditgrad.schedules import Constant
 
 Vector = NDArray[np.float64]
 
-# rows of `tables`
-P, C, Q, R = 0, 1, 2, 3
+# columns of `tables`, one row per step of the block
+P, INVERSE_P, C, Q, R = 0, 1, 2, 3, 4
 # indices into `clock`
 STEP, BEFORE = 0, 1  # steps in this block; steps before it
 
@@ -48,31 +50,32 @@ class Eager(NamedTuple):
     clock: NDArray[np.int64]
 
     def refresh(self, rows, i, w):
-        pass
+        """Bring the coordinates of row i up to date."""
 
     def shrink(self, w, gamma):
+        """Let the penalty make its part of a step."""
         self.clock[STEP] += 1
         for j in range(self.weighted_sum.size):
             self.weighted_sum[j] += self.clock[STEP] * w[j]
-        for j in range(self.penalised):
-            if self.proximal:
+        if self.proximal:
+            for j in range(self.penalised):
                 w[j] = self.penalty.prox(w[j], gamma)
-            else:
+        else:
+            for j in range(self.penalised):
                 w[j] -= gamma * self.penalty.subgradient(w[j])
+
+    def refresh_one(self, rows, i, w, gamma):
+        """The same as refresh, where coordinates lag by just the last step, of size gamma."""
 
     def settle(self, w):
         """Bring every coordinate, and the sum, up to date."""
 
 
-class Lazy(NamedTuple):
-    """The penalty l1 |w| + l2/2 w² acts on a coordinate when a row needs it."""
+class LazyProx(NamedTuple):
+    """Proximal steps of l1 |w| + l2/2 w², made when a row needs them."""
 
     l1: float
     l2: float
-    penalised: int
-    proximal: bool
-    constant: bool  # whether the step size is constant
-    weighted_sum: Vector
     clock: NDArray[np.int64]
     tables: NDArray[np.float64]
     seen: NDArray[np.int32]  # the step of the block up to which a coordinate is up to date
@@ -81,78 +84,144 @@ class Lazy(NamedTuple):
         now = self.clock[STEP]
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
+            w[j] = _proximal(self.tables, w[j], self.seen[j], now)
+            self.seen[j] = now
+
+    def shrink(self, w, gamma):
+        alpha = 1.0 / (1.0 + gamma * self.l2)
+        if _log_step(self.tables, self.clock, alpha, gamma * self.l1 * alpha):
+            self.settle(w)
+
+    def settle(self, w):
+        for j in range(self.seen.size):
+            w[j] = _proximal(self.tables, w[j], self.seen[j], self.clock[STEP])
+            self.seen[j] = 0
+        _new_block(self.clock)
+
+
+class LazySubgradient(NamedTuple):
+    """Sub-gradient steps of l1 |w| + l2/2 w², made when a row needs them."""
+
+    l1: float
+    l2: float
+    constant: bool  # whether the step size is constant
+    weighted_sum: Vector
+    clock: NDArray[np.int64]
+    tables: NDArray[np.float64]
+    seen: NDArray[np.int32]
+
+    def refresh(self, rows, i, w):
+        now = self.clock[STEP]
+        for k in range(rows.begin(i), rows.end(i)):
+            j = rows.column(i, k)
             if self.seen[j] != now:
                 _catch_up(self, w, j, now)
 
+    def refresh_one(self, rows, i, w, gamma):
+        now = self.clock[STEP]
+        t = self.clock[BEFORE] + now
+        for k in range(rows.begin(i), rows.end(i)):
+            j = rows.column(i, k)
+            if self.seen[j] != now:
+                self.seen[j] = now
+                _single_step(self, w, j, gamma, t)
+
     def shrink(self, w, gamma):
-        s, tables = self.clock[STEP], self.tables
-        t = self.clock[BEFORE] + s + 1
-        alpha = 1.0 / (1.0 + gamma * self.l2) if self.proximal else 1.0 - gamma * self.l2
-        beta = gamma * self.l1 * (alpha if self.proximal else 1.0)
-        if self.weighted_sum.size > self.penalised:  # the intercept is always up to date
-            self.weighted_sum[self.penalised] += t * w[self.penalised]
+        t = self.clock[BEFORE] + self.clock[STEP] + 1
+        d = self.seen.size
+        if self.weighted_sum.size > d:  # the intercept is always up to date
+            self.weighted_sum[d] += t * w[d]
+        alpha = 1.0 - gamma * self.l2
         if alpha < SMALLEST_ALPHA:
             self.settle(w)
-            _step_all(self, w, alpha, beta, t)
+            for j in range(d):
+                _single_step(self, w, j, gamma, t)
             self.clock[BEFORE] += 1
             return
-        tables[P, s + 1] = alpha * tables[P, s]
-        tables[C, s + 1] = tables[C, s] + beta / tables[P, s + 1]
         if self.weighted_sum.size > 0:
-            tables[Q, s + 1] = tables[Q, s] + t * tables[P, s]
-            tables[R, s + 1] = tables[R, s] + t * tables[P, s] * tables[C, s]
-        self.clock[STEP] = s + 1
-        if s + 2 == tables.shape[1] or tables[P, s + 1] < SMALLEST_P:
+            _log_sums(self.tables, self.clock[STEP], t)
+        if _log_step(self.tables, self.clock, alpha, gamma * self.l1):
             self.settle(w)
 
     def settle(self, w):
         now = self.clock[STEP]
-        for j in range(self.penalised):
+        for j in range(self.seen.size):
             if self.seen[j] != now:
                 _catch_up(self, w, j, now)
             self.seen[j] = 0
-        self.clock[BEFORE] += now
-        self.clock[STEP] = 0
+        _new_block(self.clock)
+
+
+@inline
+def _log_step(tables, clock, alpha, beta):
+    """Enter a step |w| ← α |w| - β in the tables; True when the block must end."""
+    s = clock[STEP]
+    tables[s + 1, P] = alpha * tables[s, P]
+    tables[s + 1, INVERSE_P] = 1.0 / tables[s + 1, P]
+    tables[s + 1, C] = tables[s, C] + beta * tables[s + 1, INVERSE_P]
+    clock[STEP] = s + 1
+    return s + 2 == tables.shape[0] or tables[s + 1, P] < SMALLEST_P
+
+
+@inline
+def _log_sums(tables, s, t):
+    tables[s + 1, Q] = tables[s, Q] + t * tables[s, P]
+    tables[s + 1, R] = tables[s, R] + t * tables[s, P] * tables[s, C]
+
+
+@inline
+def _new_block(clock):
+    clock[BEFORE] += clock[STEP]
+    clock[STEP] = 0
+
+
+@inline
+def _proximal(tables, w, a, b):
+    """w after the proximal steps a to b of the block."""
+    if w == 0.0 or a == b:
+        return w
+    v = tables[b, P] * (abs(w) * tables[a, INVERSE_P] - (tables[b, C] - tables[a, C]))
+    return math.copysign(v, w) if v > 0.0 else 0.0
+
+
+@inline
+def _single_step(lazy, w, j, gamma, t):
+    """Step t of coordinate j, as equation (2) has it."""
+    if lazy.weighted_sum.size > 0:
+        lazy.weighted_sum[j] += t * w[j]
+    if w[j] != 0.0:
+        w[j] -= gamma * (math.copysign(lazy.l1, w[j]) + lazy.l2 * w[j])
 
 
 @inline
 def _catch_up(lazy, w, j, b):
-    """Bring coordinate j to step b of the block."""
+    """Bring coordinate j to step b of the block, over stretches between which it crosses zero."""
     a = np.int64(lazy.seen[j])
     lazy.seen[j] = b
     if w[j] == 0.0:
         return
-    tables = lazy.tables
-    sign, v = math.copysign(1.0, w[j]), abs(w[j])
-    total = 0.0
+    tables, before = lazy.tables, lazy.clock[BEFORE]
+    averaging = lazy.weighted_sum.size > 0
+    sign, v, total = math.copysign(1.0, w[j]), abs(w[j]), 0.0
     while a < b and v != 0.0:
-        c = b
-        level = v / tables[P, a] + tables[C, a]
-        if not lazy.proximal and lazy.constant and _crosses(tables, level, a + 1):
-            if lazy.weighted_sum.size > 0:
-                total += sign * _alternating_sum(tables, v, a, b, lazy.clock[BEFORE])
+        level = v * tables[a, INVERSE_P] + tables[a, C]
+        if lazy.constant and level <= tables[a + 1, C]:  # from here on every step crosses zero
+            if averaging:
+                total += sign * _alternating_sum(tables, v, a, b, before + a + 1)
             v = _alternate(tables, v, a, b)
-            if (b - a) % 2 == 1:
-                sign = -sign
+            sign = -sign if (b - a) % 2 == 1 else sign
             a = b
         else:
-            if level <= tables[C, b]:
-                c = _first_crossing(tables, level, a, b)
-            if lazy.weighted_sum.size > 0:
-                total += sign * (level * (tables[Q, c] - tables[Q, a]) - (tables[R, c] - tables[R, a]))
-            v = tables[P, c] * (level - tables[C, c])
-            if v < 0.0:
-                v = 0.0 if lazy.proximal else -v
-                sign = -sign
+            c = b if level > tables[b, C] else _first_crossing(tables, level, a, b)
+            if averaging:
+                total += sign * (level * (tables[c, Q] - tables[a, Q]) - (tables[c, R] - tables[a, R]))
+            v = tables[c, P] * (level - tables[c, C])
+            sign = -sign if v < 0.0 else sign
+            v = abs(v)
             a = c
     w[j] = sign * v
-    if lazy.weighted_sum.size > 0:
+    if averaging:
         lazy.weighted_sum[j] += total
-
-
-@inline
-def _crosses(tables, level, s):
-    return level <= tables[C, s]
 
 
 @inline
@@ -160,7 +229,7 @@ def _first_crossing(tables, level, a, b):
     """The first step c in (a, b] with level <= C_c, where the coordinate reaches or crosses zero."""
     while b - a > 1:
         middle = (a + b) // 2
-        if level <= tables[C, middle]:
+        if level <= tables[middle, C]:
             b = middle
         else:
             a = middle
@@ -170,7 +239,7 @@ def _first_crossing(tables, level, a, b):
 @inline
 def _alternate(tables, v, a, b):
     """|w| after steps that each cross zero, |w| ← β - α |w|, with constant α and β."""
-    ratio = tables[P, b] / tables[P, a]
+    ratio = tables[b, P] * tables[a, INVERSE_P]
     centre = _centre(tables, a)
     return centre + (ratio if (b - a) % 2 == 0 else -ratio) * (v - centre)
 
@@ -178,54 +247,42 @@ def _alternate(tables, v, a, b):
 @inline
 def _centre(tables, a):
     """β / (1 + α), the fixed point of |w| ← β - α |w|."""
-    alpha = tables[P, a + 1] / tables[P, a]
-    return (tables[C, a + 1] - tables[C, a]) * tables[P, a + 1] / (1.0 + alpha)
+    alpha = tables[a + 1, P] * tables[a, INVERSE_P]
+    return (tables[a + 1, C] - tables[a, C]) * tables[a + 1, P] / (1.0 + alpha)
 
 
 @inline
-def _alternating_sum(tables, v, a, b, before):
-    """Σ_s t_s (±|w_s|) over the same steps, the first sign being +."""
-    m, t = b - a, before + a + 1
+def _alternating_sum(tables, v, a, b, t):
+    """Σ_s t_s (±|w_s|) over the same steps, the first of which is step t and has the sign +."""
+    m = b - a
     centre = _centre(tables, a)
     signs = -(m // 2) if m % 2 == 0 else t + m // 2
-    return centre * signs + (v - centre) * (tables[Q, b] - tables[Q, a]) / tables[P, a]
+    return centre * signs + (v - centre) * (tables[b, Q] - tables[a, Q]) * tables[a, INVERSE_P]
 
 
-@inline
-def _step_all(lazy, w, alpha, beta, t):
-    """One sub-gradient step of all coordinates, for an α near or below zero."""
-    for j in range(lazy.penalised):
-        if lazy.weighted_sum.size > 0:
-            lazy.weighted_sum[j] += t * w[j]
-        if w[j] != 0.0:
-            w[j] = alpha * w[j] - math.copysign(beta, w[j])
-
-
-def choose(problem: Any, schedule: Any, *, proximal: bool, average: bool = False) -> Eager | Lazy:
+def choose(problem: Any, schedule: Any, *, proximal: bool, average: bool = False) -> Any:
     """Lazy for sparse rows and penalties with a closed form, else eager."""
-    from banditgrad.rows import Csr
-    from banditgrad.schedules import Constant
-
     weighted_sum = np.zeros(problem.dimension if average else 0)
     clock = np.zeros(2, np.int64)
     closed_form = getattr(problem.penalty, "shrinkage", None)
     if not isinstance(problem.parts.rows, Csr) or closed_form is None:
         return Eager(problem.penalty, problem.d, proximal, weighted_sum, clock)
-    l1, l2 = closed_form()
+    l1, l2 = (float(strength) for strength in closed_form())
     steps = max(1024, min(problem.d, 1 << 20))  # settling then costs about one coordinate per step
-    tables = np.zeros((4 if average else 2, steps + 1))
-    tables[P, 0] = 1.0
-    constant = isinstance(schedule, Constant)
+    tables = np.zeros((steps + 1, 5 if average else 3))
+    tables[0, P] = tables[0, INVERSE_P] = 1.0
     seen = np.zeros(problem.d, np.int32)
-    return Lazy(float(l1), float(l2), problem.d, proximal, constant, weighted_sum, clock, tables, seen)
+    if proximal:
+        return LazyProx(l1, l2, clock, tables, seen)
+    return LazySubgradient(l1, l2, isinstance(schedule, Constant), weighted_sum, clock, tables, seen)
 
 
-def settled(shrinkage: Eager | Lazy, w: Vector) -> tuple[Vector, Vector]:
-    """The iterate and the weighted sum as of now, without touching the run."""
-    copies: Any = [value.copy() if isinstance(value, np.ndarray) else value for value in shrinkage]
+def settled(shrinkage: Any, w: Vector) -> Any:
+    """The iterate, and the shrinkage with its weighted sum, as of now, without touching the run."""
+    copies = [value.copy() if isinstance(value, np.ndarray) else value for value in shrinkage]
     shrinkage, w = type(shrinkage)(*copies), w.copy()
     _settle(shrinkage, w)
-    return w, shrinkage.weighted_sum
+    return w, shrinkage
 
 
 @kernel
