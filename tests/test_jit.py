@@ -15,21 +15,21 @@ from banditgrad.samplers.base import SamplerState
 
 
 class Pseudo(NamedTuple):
-    """A user's loss: √(1 + r²) - 1."""
+    """A user's loss: √(1 + r²) - 1, with a field that is called like a method of other parts."""
 
-    scale: float = 1.0
+    weight: float = 1.0
 
     def value(self, z, y):
-        return self.scale * ((1.0 + (z - y) ** 2) ** 0.5 - 1.0)
+        return self.weight * ((1.0 + (z - y) ** 2) ** 0.5 - 1.0)
 
     def derivative(self, z, y):
-        return self.scale * (z - y) / (1.0 + (z - y) ** 2) ** 0.5
+        return self.weight * (z - y) / (1.0 + (z - y) ** 2) ** 0.5
 
     def curvature(self):
-        return self.scale
+        return self.weight
 
     def slope_bound(self):
-        return self.scale
+        return self.weight
 
 
 class Box(NamedTuple):
@@ -144,7 +144,7 @@ def test_a_part_that_lacks_something_gets_a_readable_error():
 
 
 def test_whole_numbers_do_not_compile_twice():
-    assert check_part(Pseudo(2), Loss, "loss").scale.__class__ is float
+    assert check_part(Pseudo(2), Loss, "loss").weight.__class__ is float
 
 
 SCRIPT = """

@@ -16,7 +16,8 @@ import numba
 from llvmlite import ir
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.extending import intrinsic, overload_method
+from numba.core.typing.templates import infer_getattr, make_overload_method_template
+from numba.extending import intrinsic, overload
 
 # "_nrt": False leaves out the reference counts of the arrays a part holds (the caller holds them anyway): a sampler's
 # step takes 42 ns instead of 284. In return, compiled code cannot allocate: it writes into arrays it is given.
@@ -90,7 +91,12 @@ def _bridge_method(name: str, signature: inspect.Signature) -> None:
         return getattr(part.instance_class, name, None)
 
     resolve.__signature__ = signature.replace(return_annotation=inspect.Signature.empty)  # type: ignore[attr-defined]
-    overload_method(types.BaseNamedTuple, name, strict=False, jit_options=_INLINE)(resolve)  # type: ignore[attr-defined]
+    # What numba.extending.overload_method does, except that a part's field of the same name comes first.
+    template = make_overload_method_template(types.BaseNamedTuple, name, resolve, inline="never")  # type: ignore[attr-defined]
+    find_method = template._resolve
+    template._resolve = lambda self, part, attr: None if attr in part.fields else find_method(self, part, attr)
+    infer_getattr(template)
+    overload(resolve, strict=False, jit_options=_INLINE)(resolve)
 
 
 def inline(function: Callable[..., Any]) -> Any:

@@ -47,15 +47,15 @@ class Dense(NamedTuple):
 
 class Csr(NamedTuple):
     indptr: NDArray[Any]
-    indices: NDArray[Any]
+    indices: NDArray[Any]  # unsigned: numba then need not ask whether an index counts from the end, a third of a step
     data: NDArray[Any]
     intercept: float
 
     def begin(self, i):
-        return self.indptr[i]
+        return np.int64(self.indptr[i])
 
     def end(self, i):
-        return self.indptr[i + 1]
+        return np.int64(self.indptr[i + 1])
 
     def column(self, i, k):
         return self.indices[k]
@@ -154,7 +154,8 @@ def _sparse_rows(X: Any, intercept: float) -> Csr:
     if indices.dtype not in (np.int32, np.int64):
         indices = indices.astype(np.int64)
     indptr = indptr.astype(indices.dtype, copy=False)
-    rows = Csr(read_only(indptr), read_only(indices), read_only(data), 0.0)
+    unsigned = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
+    rows = Csr(read_only(indptr), read_only(unsigned), read_only(data), 0.0)
     seen = np.full(X.shape[1], -1, np.int64)
     fault, i = _check_csr(rows, X.shape[0], seen)
     if fault == _OUT_OF_RANGE:
@@ -204,7 +205,7 @@ def _check_csr(rows, n, seen):
     for i in range(n):
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
-            if j < 0 or j >= seen.size:
+            if j >= seen.size:  # what was negative is now very large
                 return _OUT_OF_RANGE, i
             if not np.isfinite(rows.entry(i, k)):
                 return _NOT_FINITE, i

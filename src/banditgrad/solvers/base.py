@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import inline
-from banditgrad.rows import dot
 
 
 class Solver(ABC):
@@ -59,7 +58,7 @@ def draw_batch(sampler, batch):
 
 
 @inline
-def estimate(parts, w, sampler, batch):
+def estimate(parts, w, shrinkage, sampler, batch):
     """Factors f with ĝ = Σ_k f_k x_{i_k}, the mean over the batch of ∇φ_i(w) / (n p_i), equation (3); feed back a_i.
 
     False, before anything is changed, where a number is not finite.
@@ -67,7 +66,7 @@ def estimate(parts, w, sampler, batch):
     n, size = parts.norms2.size, batch.i.size
     for k in range(size):
         i = batch.i[k]
-        z = dot(parts.rows, i, w)
+        z = shrinkage.margin(parts.rows, i, w)
         slope = parts.terms.slope(i, z)
         if not (abs(z) < np.inf and slope * slope * parts.norms2[i] < np.inf):
             return False

@@ -16,7 +16,7 @@ from banditgrad.penalties import L1, Zero
 from banditgrad.rows import add
 from banditgrad.schedules import as_schedule
 from banditgrad.solvers.base import Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
-from banditgrad.solvers.shrinkage import choose, settled
+from banditgrad.solvers.shrinkage import Eager, choose, eager, settled
 
 
 class ProxSgdState(NamedTuple):
@@ -32,8 +32,7 @@ class PNormState(NamedTuple):
     dual: NDArray[np.float64]  # θ = ∇ψ(w)
     exponent: float  # q, with 1/p + 1/q = 1
     schedule: Any
-    penalty: Any
-    penalised: int
+    shrinkage: Eager
     batch: Batch
     time: NDArray[np.int64]
 
@@ -72,7 +71,7 @@ class ProxSgd(Solver):
         p = self.geometry.p
         dual = np.zeros_like(w)
         _link(w, p, dual)
-        return PNormState(w, dual, p / (p - 1.0), schedule, problem.penalty, problem.d, batch, time)
+        return PNormState(w, dual, p / (p - 1.0), schedule, eager(problem, proximal=True), batch, time)
 
     def advance(self, problem: Any, state: Any, sampler: Any, steps: int) -> int:
         step = _prox_sgd if isinstance(state, ProxSgdState) else _p_norm_sgd
@@ -89,9 +88,7 @@ def _prox_sgd(parts, state, sampler, steps):
     w, shrinkage, batch = state.w, state.shrinkage, state.batch
     for step in range(steps):
         draw_batch(sampler, batch)
-        for k in range(batch.i.size):
-            shrinkage.refresh(parts.rows, batch.i[k], w)
-        if not estimate(parts, w, sampler, batch):
+        if not estimate(parts, w, shrinkage, sampler, batch):
             return step
         state.time[0] += 1
         gamma = state.schedule.at(state.time[0])
@@ -106,14 +103,13 @@ def _p_norm_sgd(parts, state, sampler, steps):
     w, dual, batch = state.w, state.dual, state.batch
     for step in range(steps):
         draw_batch(sampler, batch)
-        if not estimate(parts, w, sampler, batch):
+        if not estimate(parts, w, state.shrinkage, sampler, batch):
             return step
         state.time[0] += 1
         gamma = state.schedule.at(state.time[0])
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], dual)
-        for j in range(state.penalised):
-            dual[j] = state.penalty.prox(dual[j], gamma)
+        state.shrinkage.shrink(dual, gamma)
         link(dual, state.exponent, w)
     return steps
 

@@ -68,15 +68,13 @@ def _sgd(parts, state, sampler, steps):
     w, shrinkage, batch = state.w, state.shrinkage, state.batch
     for step in range(steps):
         draw_batch(sampler, batch)
-        for k in range(batch.i.size):
-            shrinkage.refresh(parts.rows, batch.i[k], w)
-        if not estimate(parts, w, sampler, batch):
+        if not estimate(parts, w, shrinkage, sampler, batch):
             return step
         state.time[0] += 1
         gamma = state.schedule.at(state.time[0])
         shrinkage.shrink(w, gamma)  # the sub-gradient is taken at w^t, before the gradient step
         for k in range(batch.i.size):
-            shrinkage.refresh_one(parts.rows, batch.i[k], w, gamma)
+            shrinkage.catch_step(parts.rows, batch.i[k], w, gamma)
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
     return steps

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline, kernel
-from banditgrad.rows import Csr
+from banditgrad.rows import Csr, dot
 from banditgrad.schedules import Constant
 
 Vector = NDArray[np.float64]
@@ -49,8 +49,9 @@ class Eager(NamedTuple):
     weighted_sum: Vector  # Σ_t t w^t, or empty where no mean is asked for
     clock: NDArray[np.int64]
 
-    def refresh(self, rows, i, w):
-        """Bring the coordinates of row i up to date."""
+    def margin(self, rows, i, w):
+        """<x_i, w>, with the coordinates of row i brought up to date."""
+        return dot(rows, i, w)
 
     def shrink(self, w, gamma):
         """Let the penalty make its part of a step."""
@@ -64,8 +65,8 @@ class Eager(NamedTuple):
             for j in range(self.penalised):
                 w[j] -= gamma * self.penalty.subgradient(w[j])
 
-    def refresh_one(self, rows, i, w, gamma):
-        """The same as refresh, where coordinates lag by just the last step, of size gamma."""
+    def catch_step(self, rows, i, w, gamma):
+        """Bring the coordinates of row i, which lag by just the last step, of size gamma, up to date."""
 
     def settle(self, w):
         """Bring every coordinate, and the sum, up to date."""
@@ -78,14 +79,18 @@ class LazyProx(NamedTuple):
     l2: float
     clock: NDArray[np.int64]
     tables: NDArray[np.float64]
-    seen: NDArray[np.int32]  # the step of the block up to which a coordinate is up to date
+    seen: NDArray[np.uint32]  # the step of the block up to which a coordinate is up to date
 
-    def refresh(self, rows, i, w):
+    def margin(self, rows, i, w):
         now = self.clock[STEP]
+        z = w[w.size - 1] if rows.intercept != 0.0 else 0.0
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
-            w[j] = _proximal(self.tables, w[j], self.seen[j], now)
+            w_j = _proximal(self.tables, w[j], self.seen[j], now)
+            w[j] = w_j
             self.seen[j] = now
+            z += rows.entry(i, k) * w_j
+        return z
 
     def shrink(self, w, gamma):
         alpha = 1.0 / (1.0 + gamma * self.l2)
@@ -108,16 +113,19 @@ class LazySubgradient(NamedTuple):
     weighted_sum: Vector
     clock: NDArray[np.int64]
     tables: NDArray[np.float64]
-    seen: NDArray[np.int32]
+    seen: NDArray[np.uint32]
 
-    def refresh(self, rows, i, w):
+    def margin(self, rows, i, w):
         now = self.clock[STEP]
+        z = w[w.size - 1] if rows.intercept != 0.0 else 0.0
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
             if self.seen[j] != now:
                 _catch_up(self, w, j, now)
+            z += rows.entry(i, k) * w[j]
+        return z
 
-    def refresh_one(self, rows, i, w, gamma):
+    def catch_step(self, rows, i, w, gamma):
         now = self.clock[STEP]
         t = self.clock[BEFORE] + now
         for k in range(rows.begin(i), rows.end(i)):
@@ -262,19 +270,24 @@ def _alternating_sum(tables, v, a, b, t):
 
 def choose(problem: Any, schedule: Any, *, proximal: bool, average: bool = False) -> Any:
     """Lazy for sparse rows and penalties with a closed form, else eager."""
-    weighted_sum = np.zeros(problem.dimension if average else 0)
-    clock = np.zeros(2, np.int64)
     closed_form = getattr(problem.penalty, "shrinkage", None)
     if not isinstance(problem.parts.rows, Csr) or closed_form is None:
-        return Eager(problem.penalty, problem.d, proximal, weighted_sum, clock)
+        return eager(problem, proximal=proximal, average=average)
     l1, l2 = (float(strength) for strength in closed_form())
+    weighted_sum = np.zeros(problem.dimension if average else 0)
+    clock = np.zeros(2, np.int64)
     steps = max(1024, min(problem.d, 1 << 20))  # settling then costs about one coordinate per step
     tables = np.zeros((steps + 1, 5 if average else 3))
     tables[0, P] = tables[0, INVERSE_P] = 1.0
-    seen = np.zeros(problem.d, np.int32)
+    seen = np.zeros(problem.d, np.uint32)
     if proximal:
         return LazyProx(l1, l2, clock, tables, seen)
     return LazySubgradient(l1, l2, isinstance(schedule, Constant), weighted_sum, clock, tables, seen)
+
+
+def eager(problem: Any, *, proximal: bool, average: bool = False) -> Eager:
+    weighted_sum = np.zeros(problem.dimension if average else 0)
+    return Eager(problem.penalty, problem.d, proximal, weighted_sum, np.zeros(2, np.int64))
 
 
 def settled(shrinkage: Any, w: Vector) -> Any:
