@@ -57,6 +57,44 @@ def prox_sgd(X, y, loss, l1, l2, gamma, draws, p, penalised, batch=1):
     return w
 
 
+def prox(w, gamma, l1, l2, penalised):
+    w = w.copy()
+    w[:penalised] = soft(w[:penalised], gamma * l1) / (1.0 + gamma * l2)
+    return w
+
+
+def saga(X, y, loss, l1, l2, gamma, draws, p, penalised):
+    """SAGA, its table filled at w = 0."""
+    n, d = X.shape
+    w = np.zeros(d)
+    slopes = loss_derivative(loss, X @ w, y)
+    for i in draws:
+        slope = loss_derivative(loss, X[i] @ w, y[i])
+        estimate = (slope - slopes[i]) * X[i] / (n * p[i]) + X.T @ slopes / n
+        slopes[i] = slope
+        w = prox(w - gamma * estimate, gamma, l1, l2, penalised)
+    return w
+
+
+def svrg(X, y, loss, l1, l2, gamma, draws, p, penalised, lengths, mean):
+    """SVRG with bins of the given lengths; the snapshot is the mean of a bin's iterates or the last."""
+    n, d = X.shape
+    w = snapshot = np.zeros(d)
+    draws = iter(draws)
+    for length in lengths:
+        full = X.T @ loss_derivative(loss, X @ snapshot, y) / n
+        total = np.zeros(d)
+        for _ in range(length):
+            i = next(draws, None)
+            if i is None:
+                return w
+            change = loss_derivative(loss, X[i] @ w, y[i]) - loss_derivative(loss, X[i] @ snapshot, y[i])
+            w = prox(w - gamma * (change * X[i] / (n * p[i]) + full), gamma, l1, l2, penalised)
+            total += w
+        snapshot = total / length if mean else w
+    return w
+
+
 def gradient_of_half_squared_norm(v, p):
     norm = np.linalg.norm(v, p)
     return np.sign(v) * abs(v) ** (p - 1.0) * norm ** (2.0 - p) if norm > 0.0 else 0.0 * v

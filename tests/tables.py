@@ -21,4 +21,5 @@ SAMPLERS = {
     "Mabs(reset_every)": bg.Mabs(reset_every=10_000),
     "Vrb": bg.Vrb(),
     "RecentNorm": bg.RecentNorm(),
+    "RecentNorm(mix=smoothness)": bg.RecentNorm(mix="smoothness"),
 }

@@ -37,6 +37,12 @@ def tampered_csc():
     return matrix
 
 
+def unsigned_indptr():
+    matrix = sp.csr_array(X)
+    matrix.indptr = np.array([0, 2_000_000_000, 3, 4], dtype=np.uint32)
+    return matrix
+
+
 BAD_DATA = {
     "CSR index too large": (
         lambda: bg.Problem(tampered(indices=[0, 1, 5, 0]), Y),
@@ -48,6 +54,9 @@ BAD_DATA = {
     "CSR indptr too long": (lambda: bg.Problem(tampered(indptr=[0, 2, 3, 400]), Y), ValueError, "at most 4"),
     "CSR indptr negative": (lambda: bg.Problem(tampered(indptr=[-5, 2, 3, 4]), Y), ValueError, "from 0"),
     "CSR indptr of wrong size": (lambda: bg.Problem(tampered(indptr=[0, 2, 4]), Y), ValueError, "4 entries"),
+    "CSR indptr unsigned, decreasing": (lambda: bg.Problem(unsigned_indptr(), Y), ValueError, "must not decrease"),
+    "norm overflows": (lambda: bg.Problem(X * 1e200, Y), ValueError, "Row 0 of X is too long"),
+    "masked array": (lambda: bg.Problem(np.ma.masked_less(X, 0), Y), TypeError, "masked"),
     "CSR data too short": (lambda: bg.Problem(tampered(data=[1.0]), Y), ValueError, "at most 1"),
     "CSR with NaN": (lambda: bg.Problem(sp.csr_array(changed(X, (1, 1), np.nan)), Y), ValueError, "NaN .* row 1"),
     "CSC index out of range": (lambda: bg.Problem(tampered_csc(), Y), ValueError, "row indices from 0 to 77"),
@@ -91,6 +100,8 @@ BAD_SETTINGS = {
     "mix unknown": (lambda: bg.Mabs(mix="best"), ValueError, "mix="),
     "relax below one": (lambda: bg.Mabs(relax=0.5), ValueError, "relax >= 1"),
     "reset never": (lambda: bg.Mabs(reset_every=0), ValueError, "reset_every"),
+    "reset after half a draw": (lambda: bg.Mabs(reset_every=2.5), ValueError, "whole number"),
+    "horizon infinite": (lambda: bg.Mabs(horizon=np.inf), ValueError, "whole number"),
     "theta above one": (lambda: bg.Vrb(theta=2), ValueError, "0 < theta <= 1"),
     "gamma negative": (lambda: bg.Vrb(gamma=-1), ValueError, "gamma"),
     "memory of one": (lambda: bg.RecentNorm(memory=1.0), ValueError, "memory"),
@@ -119,6 +130,7 @@ BAD_RUNS = {
     "update with NaN": (lambda: bg.Mabs().start(3).update([0], [np.nan]), ValueError, "finite"),
     "update negative": (lambda: bg.Mabs().start(3).update([0], [-1.0]), ValueError, "not negative"),
     "update with p of zero": (lambda: bg.Mabs().start(3).update([0], [1.0], [0.0]), ValueError, "above 0"),
+    "replay of fractions": (lambda: bg.Replay([0.7]).start(3), ValueError, "whole numbers"),
     "probability out of range": (lambda: bg.Mabs().start(3).probability(7), ValueError, "from 0 to 2"),
     "unbounded loss": (
         lambda: bg.minimise(bg.Problem(X, Y, bg.Squared()), bg.Sgd(1), bg.Mabs(delta="bound")),
@@ -156,3 +168,23 @@ def test_one_class_alone_is_a_problem_too():
     problem = bg.Problem(X, np.ones(3), penalty=bg.SquaredL2(0.1))
     result = bg.minimise(problem, bg.Sgd(0.1), bg.Mabs(), passes=50, seed=0)
     assert result.value < problem.value(np.zeros(2))
+
+
+def test_numbers_of_any_kind_will_do():
+    assert bg.Sgd(np.float32(0.5)).start(PROBLEM, np.zeros(2), 0).schedule.step == 0.5
+    assert isinstance(bg.L1(np.float32(0.5)).strength, float)
+    assert bg.minimise(PROBLEM, bg.Sgd(np.int64(1)), passes=1e-3).passes > 0
+
+
+def test_weights_of_any_size_will_do():
+    for scale in (1e-300, 1.0, 1e307):
+        problem = bg.Problem(X, Y, sample_weight=np.full(3, scale))
+        assert problem.value(np.ones(2)) == pytest.approx(PROBLEM.value(np.ones(2)))
+
+
+def test_the_problem_keeps_its_own_labels():
+    y = Y.copy()
+    problem = bg.Problem(X, y)
+    before = problem.value(np.ones(2))
+    y *= -1.0
+    assert problem.value(np.ones(2)) == before

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import banditgrad as bg
 from banditgrad._jit import check_part
@@ -49,10 +50,10 @@ class Box(NamedTuple):
 
 class AlternateState(NamedTuple):
     turn: np.ndarray
-    size: float
+    size: int
 
     def draw(self):
-        self.turn[0] = (self.turn[0] + 1) % int(self.size)
+        self.turn[0] = (self.turn[0] + 1) % self.size
         return self.turn[0]
 
     def probability(self, i):
@@ -81,6 +82,52 @@ def test_a_users_own_parts_run_in_compiled_loops(small_data):
     for i in list(range(len(y))) * 100:
         w = np.clip(w - 0.02 * Pseudo(2.0).derivative(X[i] @ w, y[i]) * X[i], -0.5, 0.5)
     np.testing.assert_allclose(result.w, w, atol=1e-12)
+
+
+def test_a_mistake_in_a_users_part_is_told_in_one_line(rng):
+    class Typo(NamedTuple):
+        scale: float = 1.0
+
+        def value(self, z, y):
+            return self.scael * z
+
+        def derivative(self, z, y):
+            return self.scale
+
+        def curvature(self):
+            return 1.0
+
+        def slope_bound(self):
+            return 1.0
+
+    problem = bg.Problem(rng.standard_normal((5, 2)), np.ones(5), Typo())
+    with pytest.raises(TypeError, match=r"Typo does not compile in _mean_term: .*scael"):
+        problem.value(np.zeros(2))
+
+
+def test_a_subclass_that_changes_prox_has_no_closed_form(rng):
+    class NonNegativeL1(bg.L1):
+        def prox(self, w, step):
+            return max(w - step * self.strength, 0.0)
+
+    X = rng.standard_normal((50, 3))
+    for form in (X, sp.csr_array(X)):
+        problem = bg.Problem(form, -X[:, 0], bg.Squared(), NonNegativeL1(0.01))
+        assert problem.shrinkage is None
+        assert bg.minimise(problem, bg.ProxSgd(0.02), passes=20, seed=0).w.min() >= 0.0
+
+
+def test_a_users_kernel_sees_its_globals_anew(tmp_path):
+    """It is not cached: numba's key knows nothing of globals."""
+    (tmp_path / "main.py").write_text(
+        "import banditgrad as bg, numpy as np\nfrom config import ALPHA\n"
+        "@bg.kernel\ndef f(out):\n    out[0] = ALPHA\n"
+        "out = np.zeros(1); f(out); print(out[0])\n"
+    )
+    for value in ("1.0", "2.0"):
+        (tmp_path / "config.py").write_text(f"ALPHA = {value}\n")
+        script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True; import main"
+        assert run_script(script, tmp_path / "cache") == [value]
 
 
 def test_a_redefined_class_is_compiled_anew(rng):

@@ -29,6 +29,15 @@ def test_derivative_by_finite_differences(name, z, sign):
 
 
 @pytest.mark.parametrize("name", LOSSES)
+@given(z=margins, sign=st.sampled_from([-1.0, 1.0]))
+def test_second_derivative_by_finite_differences(name, z, sign):
+    loss, h = LOSSES[name], 1e-5
+    slopes = [loss.derivative(z + shift, sign) for shift in (-h, 0.0, h)]
+    left, right = (slopes[1] - slopes[0]) / h, (slopes[2] - slopes[1]) / h
+    assert min(left, right) - 1e-4 <= loss.second_derivative(z, sign) <= max(left, right) + 1e-4
+
+
+@pytest.mark.parametrize("name", LOSSES)
 @given(z=margins, shift=st.floats(-5, 5))
 def test_bounds_on_slope_and_curvature(name, z, shift):
     loss = LOSSES[name]

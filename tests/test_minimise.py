@@ -90,17 +90,63 @@ def test_a_diverging_run_stops_and_returns_the_best(rng):
     assert result.passes < 50
 
 
-def test_time_limit_stops_in_time_and_records_do_not_count(rng):
-    X = rng.standard_normal((5000, 50))
-    problem = bg.Problem(X, X[:, 0], bg.Squared())
-    bg.minimise(problem, bg.Sgd(1e-4), passes=1)
-    slow = 0.3
-    result = bg.minimise(
-        problem, bg.Sgd(1e-4), passes=1e9, time_limit=0.2, callback=lambda progress: time.sleep(slow / 100)
+def test_records_do_not_count(problem):
+    plain, slow = (
+        bg.minimise(problem, bg.Sgd(0.01), passes=20, callback=callback)
+        for callback in (None, lambda progress: time.sleep(0.02))
     )
+    assert slow.seconds < plain.seconds + 0.2  # 20 callbacks took 0.4
+
+
+def test_time_limit_is_kept_even_if_steps_are_slow(rng):
+    X = sp.random(300, 20_000, 0.01, random_state=rng, format="csr")
+    problem = bg.Problem(X, np.ones(300), bg.Squared(), bg.L1(1e-3))
+    solver = bg.ProxSgd(1e-3, geometry=bg.PNorm(1.5))  # d powers at every step
+    result = bg.minimise(problem, solver, bg.Mabs(), passes=1e20, time_limit=0.3)
     assert result.reason is bg.Reason.TIME_LIMIT
-    assert 0.2 <= result.seconds < 0.5
+    assert 0.3 <= result.seconds < 1.5
     assert result.history.passes[-1] == result.passes
+
+
+def test_an_open_end_does_not_stop_the_bandit_from_learning(rng):
+    X = rng.standard_normal((500, 5)) * np.exp(rng.standard_normal(500))[:, None]
+    problem = bg.Problem(X, np.sign(X[:, 0]))
+    gains = []
+    for passes, limit in ((50, None), (1e12, 0.2)):
+        result = bg.minimise(problem, bg.Sgd(0.01), bg.Mabs(), passes=passes, time_limit=limit, seed=0)
+        w, p = result.w, result.sampling.probabilities()
+        gains.append(problem.effective_variance(w, p) / problem.effective_variance(w, np.full(500, 1 / 500)))
+    assert max(gains) < 0.6
+
+
+def test_whole_numbers_of_steps(problem):
+    for steps in range(1, 200):
+        result = bg.minimise(problem, bg.Sgd(1e-3), passes=steps / problem.n, record_every=100)
+        assert round(result.passes * problem.n) == steps
+
+
+def test_an_infinite_value_at_the_start_is_no_divergence():
+    from test_jit import Box
+
+    boxed = bg.Problem(np.eye(3), np.ones(3), bg.Squared(), Box(0.5))
+    result = bg.minimise(boxed, bg.ProxSgd(0.1), passes=50, w0=np.full(3, 9.0), seed=0)
+    assert result.reason is bg.Reason.PASSES_DONE
+    np.testing.assert_allclose(result.w, 0.5)
+
+
+def test_a_sampler_that_draws_what_is_not_a_row(problem):
+    from test_jit import AlternateState
+
+    class Wild(bg.Sampler):
+        def state(self, setup):
+            return AlternateState(np.array([10**9, 0]), 10**12)
+
+    with pytest.raises(IndexError, match=r"Wild drew an index outside 0\.\.59"):
+        bg.minimise(problem, bg.Sgd(0.1), Wild())
+    with pytest.raises(IndexError, match="Wild"):
+        bg.minimise(problem, bg.Saga(0.1), Wild())
+    with pytest.raises(IndexError, match="Wild"):
+        Wild().start(60).draw(3)
 
 
 def test_callback_sees_and_stops(problem):

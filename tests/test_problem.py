@@ -146,4 +146,4 @@ def test_rows_of_zeros_and_the_smallest_shapes():
 @pytest.mark.parametrize(("name", "tau"), [("w8a", 9.79), ("ijcnn1", 2.61), ("a9a", 1.01)])
 def test_tau_of_the_papers_data(real_data, name, tau):
     X, y = real_data(name)
-    assert int(bg.Problem(X, y).tau * 100) / 100 == pytest.approx(tau, abs=0.011)
+    assert bg.Problem(X, y).tau == pytest.approx(tau, abs=0.01)

@@ -16,7 +16,7 @@ from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
 from banditgrad.problem import Problem
 from banditgrad.samplers import Importance, Mabs, RecentNorm, Replay, Sampler, Sampling, Setup, Uniform, Vrb
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
-from banditgrad.solvers import ProxSgd, Sgd, Solver
+from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, Sgd, Solver
 
 __version__ = "0.1.0"
 
@@ -29,16 +29,20 @@ __all__ = [
     "Huber",
     "Importance",
     "InverseTime",
+    "LSvrg",
     "Logistic",
     "Mabs",
     "PNorm",
     "Problem",
     "Progress",
     "ProxSgd",
+    "ProxSvrg",
     "Reason",
     "RecentNorm",
     "Replay",
     "Result",
+    "S2gd",
+    "Saga",
     "Sampler",
     "Sampling",
     "Setup",

@@ -4,11 +4,12 @@ A *part* (a loss, a penalty, a sampler's state, ...) is a ``NamedTuple`` with pl
 methods of a protocol callable inside compiled code, where they are inlined; `kernel` compiles a loop that takes parts.
 """
 
+import functools
 import hashlib
 import inspect
+import re
 from collections.abc import Callable
-from contextlib import suppress
-from numbers import Integral
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numba
 from llvmlite import ir
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.errors import NumbaError
 from numba.core.typing.templates import infer_getattr, make_overload_method_template
 from numba.extending import intrinsic, overload
 
@@ -41,6 +43,7 @@ def part(cls: Any) -> Any:
     part's `validate`, if it has one, looks at them."""
     make = cls.__new__
 
+    @functools.wraps(make)
     def __new__(kind: Any, *args: Any, **kwargs: Any) -> Any:
         self = _with_floats(kind, make(kind, *args, **kwargs))
         if hasattr(self, "validate"):
@@ -52,11 +55,14 @@ def part(cls: Any) -> Any:
 
 
 def _with_floats(kind: Any, values: Any) -> Any:
-    return tuple.__new__(kind, (float(v) if isinstance(v, Integral) else v for v in values))
+    return tuple.__new__(kind, (float(v) if isinstance(v, Real) and not isinstance(v, bool) else v for v in values))
 
 
-def check_part(value: Any, protocol: type, role: str) -> Any:
-    """`value` if it has the fields and methods that compiled code will ask for; numba's own errors are unreadable."""
+def check_part(value: Any, protocol: type, role: str, *, also: tuple[str, ...] = (), floats: bool = True) -> Any:
+    """`value` if it has the fields and methods that compiled code will ask for; numba's own errors are unreadable.
+
+    `also` names methods that only Python asks for; with `floats`, numbers become floats.
+    """
     methods = [name for name in vars(protocol) if name in _signatures]
     who = value.__name__ if isinstance(value, type) else type(value).__name__
     if isinstance(value, type) or not (isinstance(value, tuple) and getattr(value, "_fields", None)):
@@ -70,7 +76,10 @@ def check_part(value: Any, protocol: type, role: str) -> Any:
             _signatures[name].parameters
         ):
             raise TypeError(f"{role}: {who}.{name} must be a plain method {name}{_bare(_signatures[name])}.")
-    return _with_floats(type(value), value)
+    for name in also:
+        if not callable(getattr(value, name, None)):
+            raise TypeError(f"{role}: {who} has no method {name}(self).")
+    return _with_floats(type(value), value) if floats else value
 
 
 def _bare(signature: inspect.Signature) -> str:
@@ -144,7 +153,7 @@ class Kernel:
         self.py_func = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.dispatcher = numba.njit(**_KERNEL)(function)
-        with suppress(RuntimeError):  # numba finds no place for the cache of a function typed in at a prompt
+        if function.__module__.startswith("banditgrad."):  # a user's kernel may use globals that the cache cannot see
             self.dispatcher._cache = _PackageCache(function)
         self.twins: dict[tuple[type, ...], Any] = {}
 
@@ -154,7 +163,30 @@ class Kernel:
             return self.dispatcher(*args)
         if foreign not in self.twins:
             self.twins[foreign] = numba.njit(**_KERNEL)(self.py_func)
-        return self.twins[foreign](*args)
+        try:
+            return self.twins[foreign](*args)
+        except NumbaError as error:
+            names = " or ".join(kind.__name__ for kind in foreign)
+            raise TypeError(f"{names} does not compile in {self.__name__}: {_innermost(error)}") from error
+
+
+def _innermost(error: NumbaError) -> str:
+    """What numba says went wrong, without its tour through the layers in between."""
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()]
+    useful = [line for line in lines if line.startswith(_TELLING)]
+    where = [line for line in lines if line.startswith("File ") and "banditgrad" not in line.split(",")[0]]
+    return " ".join((useful or lines)[-1:] + where[-1:])
+
+
+_TELLING = (
+    "Unknown attribute",
+    "NameError",
+    "Untyped global name",
+    "Cannot",
+    "Use of unsupported",
+    "unsupported",
+    "No impl",
+)
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:

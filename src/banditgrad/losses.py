@@ -26,6 +26,15 @@ class Loss(Protocol):
         ...
 
 
+@bridge
+class TwiceDifferentiable(Protocol):
+    """What a loss may offer as well; where it does not, its curvature bound stands in."""
+
+    def second_derivative(self, z: float, y: float) -> float:
+        """∂²φ/∂z², or one of its limits at a kink of the derivative."""
+        ...
+
+
 class LossTraits(Protocol):
     """What a loss tells about itself in Python; `check_targets` may be left out."""
 
@@ -63,6 +72,10 @@ class Logistic(NamedTuple):
             return -self.scale * y * e / (1.0 + e)
         return -self.scale * y / (1.0 + math.exp(m))
 
+    def second_derivative(self, z, y):
+        e = math.exp(-abs(z))
+        return self.scale * e / ((1.0 + e) * (1.0 + e))
+
     def curvature(self):
         return 0.25 * self.scale
 
@@ -89,6 +102,9 @@ class SquaredHinge(NamedTuple):
     def derivative(self, z, y):
         return -2.0 * y * max(0.0, self.margin - y * z)
 
+    def second_derivative(self, z, y):
+        return 2.0 if y * z < self.margin else 0.0
+
     def curvature(self):
         return 2.0
 
@@ -114,6 +130,9 @@ class Squared(NamedTuple):
     def derivative(self, z, y):
         return self.scale * (z - y)
 
+    def second_derivative(self, z, y):
+        return self.scale
+
     def curvature(self):
         return self.scale
 
@@ -136,6 +155,9 @@ class Huber(NamedTuple):
 
     def derivative(self, z, y):
         return min(max(z - y, -self.delta), self.delta)
+
+    def second_derivative(self, z, y):
+        return 1.0 if abs(z - y) <= self.delta else 0.0
 
     def curvature(self):
         return 1.0

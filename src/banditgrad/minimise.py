@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from banditgrad.problem import Problem, effective_variance, optimal_variance
 from banditgrad.samplers import Sampler, Sampling, Uniform
 from banditgrad.solvers import Solver
+from banditgrad.solvers.base import BAD_INDEX
 
 # Kernels run for about this long between two looks at the clock and at Ctrl-C.
 _SLICE_SECONDS = 0.05
@@ -51,7 +52,7 @@ class Result:
     w : the solution; with an intercept, its last entry
     value : F(w)
     reason : why the run stopped
-    passes : gradients computed, divided by n
+    passes : rows drawn, divided by n
     seconds : the time of the solver's own work; records and compilation do not count
     history : what was recorded
     sampling : the sampler's final state
@@ -105,7 +106,7 @@ def minimise(
     sampler : Sampler, optional
         `Uniform` unless given; `Mabs` is the paper's.
     passes : float
-        How many times n gradients to compute at most.
+        How many times n rows to draw at most, in whole steps. Full gradients of snapshot methods come on top.
     seed : int, SeedSequence or numpy Generator, optional
         The same seed gives the same bits.
     w0 : array, optional
@@ -113,18 +114,21 @@ def minimise(
     tol : float
         Stop when the norm of the gradient mapping is at most tol times what it was at w0. Looked at with every record.
     time_limit : float, optional
-        Seconds of solver work after which to stop.
+        Seconds of solver work after which to stop. With it, or with tol, the length of the run is not known beforehand,
+        and samplers are told so.
     record_every : float
         Passes between two records. Recording does not change the iterates, nor does it count in `seconds`.
     record_variance : bool
         Whether to record the effective variance of the solver's estimator and the least possible one.
     callback : callable, optional
-        Called after each record with a `Progress`; a true answer stops the run.
+        Called after each record but the first with a `Progress`; a true answer stops the run.
     progress : bool
         Whether to show a progress bar, if the output is a terminal.
     """
     _check(problem, solver, sampler, passes, tol, time_limit, record_every)
-    run = _Run(problem, solver, sampler or Uniform(), passes, seed, w0, record_variance)
+    open_ended = time_limit is not None or tol > 0.0
+    sampler = Uniform() if sampler is None else sampler
+    run = _Run(problem, solver, sampler, passes, seed, w0, record_variance, open_ended)
     reason = Reason.PASSES_DONE
     try:
         with _progress_bar(progress, run.total_steps) as show:
@@ -146,34 +150,36 @@ class _Run:
         seed: Any,
         w0: ArrayLike | None,
         record_variance: bool,
+        open_ended: bool,
     ) -> None:
         self.problem, self.solver, self.record_variance = problem, solver, record_variance
-        self.total_steps = math.ceil(passes * problem.n / solver.batch_size)
+        self.total_steps = max(1, math.ceil(passes * problem.n / solver.batch_size - 1e-6))
         w = np.zeros(problem.dimension) if w0 is None else problem.check_point(w0).copy()
         if not np.isfinite(w).all():
             raise ValueError("w0 has a NaN or an infinity.")
         bounds = problem.gradient_bounds
+        sampler_seed, solver_seed = _two_seeds(seed)
         self.sampling = sampler.start(
             problem.n,
-            horizon=max(self.total_steps * solver.batch_size, 1),
-            seed=seed,
+            horizon=None if open_ended else self.total_steps * solver.batch_size,
+            seed=sampler_seed,
             smoothness=problem.smoothness,
             bounds=None if bounds is None else (bounds / problem.n) ** 2,
         )
-        self.state = solver.start(problem, w)
+        self.state = solver.start(problem, w, solver_seed)
         solver.advance(problem, self.state, self.sampling.state, 0)  # compiles, so that it does not count
-        self.steps, self.seconds, self.pace = 0, 0.0, 1e-6
+        if open_ended:
+            problem.gradient_mapping(w)  # likewise
+        self.steps, self.seconds, self.slice = 0, 0.0, 16
         self.records: list[tuple[float, ...]] = []
-        self.best_w, self.best_value = w.copy(), math.inf
+        self.best_w, self.best_value = w.copy(), problem.value(w)
 
     @property
     def passes(self) -> float:
         return self.steps * self.solver.batch_size / self.problem.n
 
     def go(self, tol: float, time_limit: float | None, record_every: float, callback: Any, show: Any) -> Reason:
-        w, value = self.record()
-        if not math.isfinite(value):
-            return Reason.DIVERGED
+        w, _ = self.record()
         target = tol * self.distance(w) if tol > 0.0 else 0.0
         interval = max(1, round(record_every * self.problem.n / self.solver.batch_size))
         while self.steps < self.total_steps:
@@ -183,26 +189,30 @@ class _Run:
                     return Reason.DIVERGED
                 show(self.steps, self.records[-1][2])
                 if time_limit is not None and self.seconds >= time_limit:
-                    self.record()
-                    return Reason.TIME_LIMIT
+                    break
             w, value = self.record()
             if not math.isfinite(value):
                 return Reason.DIVERGED
-            if callback is not None and callback(Progress(self.passes, self.seconds, value, w)):
+            if callback is not None and callback(Progress(self.passes, self.seconds, value, w.copy())):
                 return Reason.CALLBACK
+            if time_limit is not None and self.seconds >= time_limit:
+                return Reason.TIME_LIMIT
             if tol > 0.0 and self.distance(w) <= target:
                 return Reason.CONVERGED
         return Reason.PASSES_DONE
 
     def advance(self, steps: int) -> bool:
         """A slice of at most `steps` steps; False if it met a number that is not finite."""
-        steps = max(1, min(steps, int(_SLICE_SECONDS / self.pace)))
+        steps = min(steps, self.slice)
         begin = time.perf_counter()
         done = self.solver.advance(self.problem, self.state, self.sampling.state, steps)
         elapsed = time.perf_counter() - begin
+        if done == BAD_INDEX:
+            who = type(self.sampling.sampler).__name__
+            raise IndexError(f"{who} drew an index outside 0..{self.problem.n - 1}: a fault in the sampler.")
         self.steps += done
         self.seconds += elapsed
-        self.pace = max(elapsed / max(done, 1), 1e-9)
+        self.slice = max(1, min(2 * self.slice, int(steps * _SLICE_SECONDS / max(elapsed, 1e-9))))
         return done == steps
 
     def record(self) -> tuple[NDArray[np.float64], float]:
@@ -225,13 +235,23 @@ class _Run:
         return norm
 
     def result(self, reason: Reason) -> Result:
-        if reason is Reason.DIVERGED:
-            w, value = self.best_w, self.best_value
-        else:
-            w = self.solver.iterate(self.problem, self.state)
-            value = self.problem.value(w)
+        w = self.solver.iterate(self.problem, self.state)
+        value = self.problem.value(w)
+        if reason is Reason.DIVERGED or not math.isfinite(value):
+            reason, w, value = Reason.DIVERGED, self.best_w, self.best_value
         columns = [np.array(column) for column in zip(*self.records, strict=True)] or [np.empty(0)] * 3
         return Result(w, value, reason, self.passes, self.seconds, History(*columns), self.sampling)
+
+
+def _two_seeds(seed: Any) -> list[np.random.SeedSequence]:
+    """Independent seeds for sampler and solver."""
+    if isinstance(seed, np.random.Generator):
+        seed = np.random.SeedSequence(seed.integers(0, 2**63, size=4).tolist())
+    if isinstance(seed, np.random.SeedSequence):  # spawning must not change what the user holds
+        seed = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
+    else:
+        seed = np.random.SeedSequence(seed)
+    return seed.spawn(2)
 
 
 def _check(

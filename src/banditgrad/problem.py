@@ -21,26 +21,39 @@ class Terms(NamedTuple):
 
     loss: Any
     targets: Vector
+    weights: Vector  # sample weights, or empty
+    bend: Any
 
     def term(self, i, z):
-        return self.loss.value(z, self.targets[i])
+        value = self.loss.value(z, self.targets[i])
+        return value * self.weights[i] if self.weights.size > 0 else value
 
     def slope(self, i, z):
-        return self.loss.derivative(z, self.targets[i])
+        value = self.loss.derivative(z, self.targets[i])
+        return value * self.weights[i] if self.weights.size > 0 else value
+
+    def curve(self, i, z):
+        value = self.bend.second(self.loss, z, self.targets[i])
+        return value * self.weights[i] if self.weights.size > 0 else value
 
 
-class WeightedTerms(NamedTuple):
-    """The same, each multiplied by its sample weight."""
+@bridge
+class ExactBend(NamedTuple):
+    """The second derivative of a loss that offers it."""
 
-    loss: Any
-    targets: Vector
-    weights: Vector
+    bound: float
 
-    def term(self, i, z):
-        return self.weights[i] * self.loss.value(z, self.targets[i])
+    def second(self, loss, z, y):
+        return loss.second_derivative(z, y)
 
-    def slope(self, i, z):
-        return self.weights[i] * self.loss.derivative(z, self.targets[i])
+
+class BoundBend(NamedTuple):
+    """An upper bound on it, for a loss that does not."""
+
+    bound: float
+
+    def second(self, loss, z, y):
+        return self.bound
 
 
 class Parts(NamedTuple):
@@ -79,21 +92,22 @@ class Problem:
         sample_weight: ArrayLike | None = None,
         fit_intercept: bool = False,
     ) -> None:
-        self.loss = check_part(Logistic() if loss is None else loss, Loss, "loss")
+        traits = ("curvature", "slope_bound")
+        self.loss = check_part(Logistic() if loss is None else loss, Loss, "loss", also=traits)
         self.penalty = check_part(Zero() if penalty is None else penalty, Penalty, "penalty")
         self.fit_intercept = bool(fit_intercept)
         rows, self.n, self.d = as_rows(X, self.fit_intercept)
-        targets = read_only(_vector(y, self.n, "y"))
+        targets = read_only(_vector(y, self.n, "y").copy())
         if hasattr(self.loss, "check_targets"):
             self.loss.check_targets(targets)
         norms2 = np.empty(self.n)
         squared_norms(rows, norms2)
+        if not norms2.max() < math.inf:
+            raise ValueError(f"Row {norms2.argmax()} of X is too long: its squared norm overflows. Rescale X.")
         self.sample_weight = None if sample_weight is None else _weights(sample_weight, self.n)
-        terms = (
-            Terms(self.loss, targets)
-            if self.sample_weight is None
-            else WeightedTerms(self.loss, targets, self.sample_weight)
-        )
+        bend = ExactBend if hasattr(self.loss, "second_derivative") else BoundBend
+        weights = np.zeros(0) if self.sample_weight is None else self.sample_weight
+        terms = Terms(self.loss, targets, read_only(weights), bend(float(self.loss.curvature())))
         self.parts = Parts(rows, terms, read_only(norms2))
 
     def __repr__(self) -> str:
@@ -105,10 +119,20 @@ class Problem:
         """The length of w: the number of features, and one more with an intercept."""
         return self.d + self.fit_intercept
 
+    @property
+    def shrinkage(self) -> tuple[float, float] | None:
+        """(l1, l2) of a penalty l1 |w| + l2/2 w², which solvers then apply in closed form; None for any other."""
+        kind = type(self.penalty)
+        owner = {name: next((c for c in kind.__mro__ if name in vars(c)), None) for name in ("prox", "shrinkage")}
+        if owner["shrinkage"] is None or owner["shrinkage"] is not owner["prox"]:
+            return None  # a subclass that changes prox does not inherit the closed form
+        l1, l2 = self.penalty.shrinkage()
+        return float(l1), float(l2)
+
     @cached_property
     def smoothness(self) -> Vector:
         """L_i, the smoothness of each φ_i."""
-        return read_only(self._scaled_norms2(float(self.loss.curvature())))
+        return read_only(self._weighted(float(self.loss.curvature()) * self.parts.norms2))
 
     @property
     def tau(self) -> float:
@@ -120,14 +144,10 @@ class Problem:
     def gradient_bounds(self) -> Vector | None:
         """G_i >= ‖∇φ_i(w)‖ for all w, or None where the loss has no bounded slope."""
         slope = float(self.loss.slope_bound())
-        if not slope < math.inf:
-            return None
-        weights = 1.0 if self.sample_weight is None else self.sample_weight
-        return read_only(slope * weights * np.sqrt(self.parts.norms2))
+        return read_only(self._weighted(slope * np.sqrt(self.parts.norms2))) if slope < math.inf else None
 
-    def _scaled_norms2(self, factor: float) -> Vector:
-        weights = 1.0 if self.sample_weight is None else self.sample_weight
-        return np.asarray(factor * weights * self.parts.norms2)
+    def _weighted(self, values: Vector) -> Vector:
+        return values if self.sample_weight is None else values * self.sample_weight
 
     def value(self, w: ArrayLike) -> float:
         """F(w)."""
@@ -205,8 +225,9 @@ def _weights(values: ArrayLike, n: int) -> Vector:
     weights = _vector(values, n, "sample_weight")
     if weights.min() < 0.0:
         raise ValueError(f"sample_weight must not be negative, got {weights.min()} at position {weights.argmin()}.")
-    if not weights.sum() > 0.0:
+    if not weights.max() > 0.0:
         raise ValueError("sample_weight must not be all zero.")
+    weights = weights / weights.max()
     return read_only(weights * (n / weights.sum()))
 
 

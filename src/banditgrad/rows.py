@@ -122,6 +122,8 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def _float_array(X: Any) -> NDArray[Any]:
     array = np.asanyarray(X)
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("X is a masked array. Fill or impute what is masked first.")
     if array.dtype.kind not in "fiub":
         raise TypeError(f"X must hold real numbers, got dtype {array.dtype}.")
     native = array.dtype.isnative and array.dtype in (np.float32, np.float64)
@@ -153,7 +155,8 @@ def _sparse_rows(X: Any, intercept: float) -> Csr:
     _check_indptr(indptr, X.shape[0], min(indices.size, data.size))
     if indices.dtype not in (np.int32, np.int64):
         indices = indices.astype(np.int64)
-    indptr = indptr.astype(indices.dtype, copy=False)
+    if indptr.dtype != indices.dtype:
+        indptr = indptr.astype(np.int64)
     unsigned = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
     rows = Csr(read_only(indptr), read_only(unsigned), read_only(data), 0.0)
     seen = np.full(X.shape[1], -1, np.int64)
@@ -187,11 +190,13 @@ def _expect_range(kind: str, indices: NDArray[Any], bound: int) -> None:
 
 
 def _check_indptr(indptr: NDArray[Any], count: int, stored: int) -> None:
+    if indptr.dtype.kind not in "iu":
+        raise TypeError(f"X.indptr must hold whole numbers, got dtype {indptr.dtype}.")
     if indptr.size != count + 1:
-        raise ValueError(f"X.indptr must have {count + 1} entries, one more than X has rows, got {indptr.size}.")
+        raise ValueError(f"X.indptr must have {count + 1} entries, got {indptr.size}.")
     if indptr[0] != 0 or indptr[-1] > stored:
         raise ValueError(f"X.indptr must run from 0 to at most {stored}, got {indptr[0]} to {indptr[-1]}.")
-    falls = np.flatnonzero(np.diff(indptr) < 0)
+    falls = np.flatnonzero(indptr[1:] < indptr[:-1])
     if falls.size:
         raise ValueError(f"X.indptr must not decrease, but it does after entry {falls[0]}.")
 

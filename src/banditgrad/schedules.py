@@ -1,6 +1,7 @@
 """Step sizes γ_t, t = 1, 2, ...: the schedules that the paper's theorems name."""
 
 import math
+from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
 from banditgrad._jit import bridge, check_part, part
@@ -63,6 +64,6 @@ class ShiftedInverseTime(NamedTuple):
 
 def as_schedule(step_size: Any) -> Any:
     """A schedule from what users write: a number or a schedule."""
-    if isinstance(step_size, (int, float)) and not isinstance(step_size, bool):
-        return Constant(step_size)
+    if isinstance(step_size, Real) and not isinstance(step_size, bool):
+        return Constant(float(step_size))
     return check_part(step_size, Schedule, "step_size (a positive number or a schedule)")

@@ -1,6 +1,8 @@
 """What every sampler must do, one row of tables.py each."""
 
+import pickle
 import threading
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -46,16 +48,19 @@ def test_draws_follow_p_before_and_after_adapting(name, feedback):
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_the_estimator_is_unbiased(name, feedback, rng):
-    """Σ_i p_i g_i / (n p_i) = mean(g), by enumeration, where g_i = 0 for items that can never matter."""
-    g = np.sqrt(feedback[0])[:, None] * rng.standard_normal((N, 3))
-    sampling = started(name, feedback)
-    for _ in range(2):
-        p = sampling.probabilities()
-        used = p > 0.0
-        assert not g[~used].any()
-        np.testing.assert_allclose((p[used, None] * g[used] / (N * p[used, None])).sum(axis=0), g.mean(axis=0))
-        adapt(sampling, feedback[0])
+def test_the_estimator_is_unbiased(name, small_data):
+    """The mean over i ~ p of one SGD step from w is the full gradient step, before and after adapting."""
+    X, y = small_data
+    problem = bg.Problem(X, y)
+    w = np.linspace(-1.0, 1.0, X.shape[1])
+    p = bg.minimise(problem, bg.Sgd(0.05), SAMPLERS[name], passes=20, seed=0).sampling.probabilities()
+    uniform = np.full(len(y), 1.0 / len(y))
+    for q in (uniform, p):
+        steps = [
+            bg.minimise(problem, bg.Sgd(0.1), bg.Replay([i], q), passes=1 / len(y), w0=w).w - w
+            for i in np.flatnonzero(q)
+        ]
+        np.testing.assert_allclose(q[q > 0.0] @ steps, -0.1 * problem.gradient(w), atol=1e-13)
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLERS if "Uniform" not in name and "Importance" not in name])
@@ -123,7 +128,54 @@ def test_a_foreign_or_damaged_state_is_refused():
     bad["urn.slots"]["id"][:] = 2**30
     with pytest.raises(ValueError, match="damaged"):
         sampling.load_state_dict(bad)
+    bad["urn.slots"] = good["urn.slots"].copy()
+    bad["urn.slots"]["m"] = 0.0  # nothing could ever be drawn
+    with pytest.raises(ValueError, match="damaged"):
+        sampling.load_state_dict(bad)
+    bad = {**good, "urn.book": good["urn.book"].copy()}
+    bad["urn.book"][8:12] = 2**62  # the sums of bounds
+    with pytest.raises(ValueError, match="damaged"):
+        sampling.load_state_dict(bad)
     sampling.load_state_dict(good)
+    with pytest.raises(ValueError, match="its n is 20"):
+        bg.Uniform().start(10).load_state_dict(bg.Uniform().start(20).state_dict())
+    with pytest.raises(ValueError, match="reset_every"):
+        bg.Mabs().start(10).load_state_dict(bg.Mabs(reset_every=7).start(10).state_dict())
+    replay = bg.Replay([1, 2]).start(3)
+    with pytest.raises(ValueError, match="damaged"):
+        replay.load_state_dict({**replay.state_dict(), "position": np.array([10**12])})
+
+
+@pytest.mark.parametrize("copy", [lambda s: pickle.loads(pickle.dumps(s)), deepcopy], ids=["pickle", "deepcopy"])
+def test_a_copy_goes_its_own_way(copy, feedback):
+    sampling = started("Mabs", feedback)
+    adapt(sampling, feedback[0], rounds=5)
+    other = copy(sampling)
+    before = other.probabilities()
+    np.testing.assert_array_equal(sampling.draw(100)[0], other.draw(100)[0])
+    adapt(sampling, feedback[0], rounds=5)
+    np.testing.assert_array_equal(other.probabilities(), before)
+
+
+def test_threads_may_share_a_sampling(feedback):
+    sampling = started("Mabs", feedback)
+    threads = [threading.Thread(target=adapt, args=(sampling, feedback[0], 300, 50)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sampling.statistics()["updates"] == 4 * 300 * 50
+    assert sampling.probabilities().sum() == pytest.approx(1.0, abs=1e-12)
+    sampling.load_state_dict(sampling.state_dict())  # finds no fault
+
+
+def test_feedback_of_zero_lowers_p():
+    sampling = bg.RecentNorm(memory=0.0).start(50, seed=0)
+    i, p = sampling.draw(50)
+    sampling.update(i, np.ones(50), p)  # the warm-up
+    for a, expected in ((1e6, 0.5), (0.0, 0.01)):
+        sampling.update([3], [a])
+        assert (sampling.probability(3) > expected) == (a > 0)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

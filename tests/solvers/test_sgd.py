@@ -85,6 +85,50 @@ def test_steps_that_turn_w_around(small_data, rng, penalty, average):
     np.testing.assert_allclose(got / scale, expected[index] / scale, atol=1e-10)
 
 
+@pytest.mark.parametrize("step", [0.5, 0.1, 0.03])
+@pytest.mark.parametrize("penalty", [bg.SquaredL2(1.0), bg.ElasticNet(1.0, 0.2)])
+def test_the_mean_under_a_strong_penalty(small_data, rng, penalty, step):
+    X, y = small_data
+    draws, p = injected(rng, len(y), 2000)
+    expected = reference.sgd(X, y, "Huber", *penalty.shrinkage(), lambda t: step, draws, p, X.shape[1])[1]
+    problem = bg.Problem(sp.csr_array(X), y, bg.Huber(), penalty)
+    np.testing.assert_allclose(solve(problem, bg.Sgd(step, average="linear"), draws, p), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("average", [None, "linear"])
+@pytest.mark.parametrize("schedule", [0.05, bg.ShiftedInverseTime(2.0, 0.01), bg.InverseTime(1.0)], ids=repr)
+def test_many_rare_features_with_batches_weights_and_intercept(rng, schedule, average):
+    """Blocks longer than the smallest, and coordinates that cross zero many times between two visits."""
+    n, d = 80, 1500
+    X = sp.random(n, d, 0.004, random_state=rng, data_rvs=rng.standard_normal).toarray()
+    y, s = rng.standard_normal(n), rng.random(n)
+    draws, p = injected(rng, n, 4000)
+    problem = bg.Problem(sp.csr_array(X), y, bg.Huber(), bg.L1(0.02), sample_weight=s, fit_intercept=True)
+    eager = bg.Problem(X, y, bg.Huber(), bg.L1(0.02), sample_weight=s, fit_intercept=True)
+    solver = bg.Sgd(schedule, average=average, batch_size=2)
+    np.testing.assert_allclose(solve(problem, solver, draws, p), solve(eager, solver, draws, p), atol=1e-10)
+
+
+def test_a_coordinate_that_lands_on_zero_stays_there():
+    X = np.array([[1.0, 0.0], [1.0, 0.0]])
+    for form in (X, sp.csr_array(X)):
+        problem = bg.Problem(form, [1.0, 1.0], bg.Squared(), bg.L1(1.0))
+        w = bg.minimise(problem, bg.Sgd(0.25), bg.Replay([0]), passes=3, w0=[0.0, 0.25]).w
+        assert w[1] == 0.0
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_sample_weights_scale_the_gradients(small_data, rng, rows):
+    X, y = small_data
+    s = rng.random(len(y))
+    draws, p = injected(rng, len(y), 500)
+    problem = bg.Problem(X if rows == "dense" else sp.csr_array(X), y, bg.Squared(), sample_weight=s)
+    expected = np.zeros(X.shape[1])
+    for i in draws:
+        expected -= 0.01 * s[i] / s.mean() * (X[i] @ expected - y[i]) * X[i] / (len(y) * p[i])
+    np.testing.assert_allclose(solve(problem, bg.Sgd(0.01), draws, p), expected, atol=1e-10)
+
+
 def test_a_strong_penalty_on_sparse_rows(rng):
     """Products of many factors far below 1 must not underflow."""
     X = sp.random(40, 30, 0.05, random_state=rng, format="csr")

@@ -6,6 +6,7 @@ state inside, a NamedTuple with the methods of `SamplerState`, is what solvers h
 """
 
 import math
+import threading
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol
 
@@ -109,7 +110,14 @@ class Sampling:
 
     def __init__(self, sampler: Sampler, n: int, state: Any) -> None:
         self.sampler, self.n = sampler, n
-        self.state = check_part(state, SamplerState, f"the state of {type(sampler).__name__}")
+        self.state = check_part(state, SamplerState, f"the state of {type(sampler).__name__}", floats=False)
+        self._lock = threading.Lock()  # compiled code runs without the GIL
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        vars(self).update(attributes, _lock=threading.Lock())
 
     def draw(self, size: int | None = None) -> tuple[Any, Any]:
         """Draw `size` indices with replacement, all from the same p; return them and their probabilities."""
@@ -117,7 +125,11 @@ class Sampling:
         if not isinstance(count, (int, np.integer)) or count < 0:
             raise ValueError(f"size must be a whole number, not negative, got {size!r}.")
         i, p = np.empty(count, np.int64), np.empty(count)
-        _draw(self.state, i, p)
+        with self._lock:
+            _draw(self.state, i, p, self.n)
+        if count and not (i.min() >= 0 and i.max() < self.n):
+            who = type(self.sampler).__name__
+            raise IndexError(f"{who} drew an index outside 0..{self.n - 1}: a fault in the sampler.")
         return (int(i[0]), float(p[0])) if size is None else (i, p)
 
     def update(self, i: ArrayLike, a: ArrayLike, p: ArrayLike | None = None) -> None:
@@ -133,7 +145,8 @@ class Sampling:
         p = not_negative(np.atleast_1d(p), i.size, "p")
         if i.size and not (p.min() > 0.0 and p.max() <= 1.0 + 1e-9):
             raise ValueError(f"p must hold probabilities above 0 and up to 1, got {p.min()} to {p.max()}.")
-        _update(self.state, i, p, a)
+        with self._lock:
+            _update(self.state, i, p, a)
 
     def probability(self, i: ArrayLike) -> Any:
         """p_i, the probability with which a draw made now gives item i."""
@@ -151,7 +164,8 @@ class Sampling:
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """The whole state as arrays, by name; copies, exact to the bit."""
-        return {name: np.array(value) for name, value in _leaves(self.state)}
+        with self._lock:
+            return {name: np.array(value) for name, value in _leaves(self.state)}
 
     def load_state_dict(self, saved: dict[str, ArrayLike]) -> None:
         """Go on from a saved state of the same sampler with the same n."""
@@ -178,7 +192,8 @@ class Sampling:
 
     def _probability(self, i: NDArray[np.int64]) -> NDArray[np.float64]:
         p = np.empty(i.size)
-        _probabilities(self.state, i, p)
+        with self._lock:
+            _probabilities(self.state, i, p)
         return p
 
     def _check_items(self, i: ArrayLike) -> NDArray[np.int64]:
@@ -220,10 +235,10 @@ def _checks(state: Any, arrays: dict[str, NDArray[Any]], path: str = "") -> Any:
 
 
 @kernel
-def _draw(state, i, p):
+def _draw(state, i, p, n):
     for k in range(i.size):
         i[k] = state.draw()
-        p[k] = state.probability(i[k])
+        p[k] = state.probability(i[k]) if i[k] >= 0 and i[k] < n else 0.0
 
 
 @kernel

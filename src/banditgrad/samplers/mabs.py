@@ -17,45 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditgrad._jit import bridge, inline
-from banditgrad._random import peek, skip, unit
+from banditgrad._jit import inline
 from banditgrad.samplers.base import Sampler, Setup, not_negative
+from banditgrad.samplers.floors import EvenFloor, UnevenFloor, new_floor
 from banditgrad.samplers.importance import require
-from banditgrad.samplers.urn import TICKET, Urn, empty_urn, equalise, fill, fill_equal
+from banditgrad.samplers.urn import Urn, empty_urn, equalise, fill_equal
 
 # indices into `level`
 RATE, MOMENT = 0, 1  # x = rate · a_i / (n p_i)³, over √moment where that, the estimate of mean(a²), is learned
 # indices into `clock`
-UPDATES, CLIPPED, HORIZON, RESET_EVERY = 0, 1, 2, 3
-
-
-@bridge
-class EvenFloor(NamedTuple):
-    """q_i = 1/n."""
-
-    share_of_each: float
-
-    def mixed_draw(self, urn, stream, eta):
-        return urn.pick(stream, eta)
-
-    def floor(self, i):
-        return self.share_of_each
-
-
-class UnevenFloor(NamedTuple):
-    """Any q_i, held in an urn of its own."""
-
-    urn: Urn
-
-    def mixed_draw(self, urn, stream, eta):
-        coin = unit(peek(stream, 0))
-        skip(stream, TICKET)
-        if coin < eta:
-            return self.urn.pick(stream, 0.0)
-        return urn.pick(stream, 0.0)
-
-    def floor(self, i):
-        return self.urn.share(i)
+UPDATES, CLIPPED, HORIZON = 0, 1, 2
 
 
 class MabsState(NamedTuple):
@@ -68,6 +39,8 @@ class MabsState(NamedTuple):
     gain: float  # η²/c · √(n ln n)
     learning: float  # 1.0: mean(a²) is learned; 0.0: the rate has it
     doubling: float  # 1.0: the horizon is not known
+    uneven: float  # 1.0: what is learned is mean(a² / (n q)⁴), for MABS2
+    reset_every: int  # 0: never
 
     def draw(self):
         return self.floor_of.mixed_draw(self.urn, self.stream, self.eta)
@@ -82,7 +55,8 @@ class MabsState(NamedTuple):
         n_p = n * p_i
         rate = level[RATE]
         if self.learning != 0.0:
-            rate *= _learned_scale(level, min(clock[UPDATES], n), a_i, n_p)
+            n_q = n * self.floor_of.floor(i) if self.uneven != 0.0 else 1.0
+            rate *= _learned_scale(level, min(clock[UPDATES], n), a_i, n_p, n_q)
         x = rate * a_i / (n_p * n_p * n_p)  # δ a_i / p_i³, line 5 of Algorithm 1
         if x > 1.0:
             x = 1.0
@@ -92,7 +66,7 @@ class MabsState(NamedTuple):
         if self.doubling != 0.0 and clock[UPDATES] >= clock[HORIZON]:
             clock[HORIZON] *= 2
             level[RATE] = self.gain / math.sqrt(clock[HORIZON])
-        if clock[RESET_EVERY] > 0 and clock[UPDATES] % clock[RESET_EVERY] == 0:
+        if self.reset_every > 0 and clock[UPDATES] % self.reset_every == 0:
             equalise(self.urn.slots, self.urn.where, self.urn.book, self.urn.total)
 
     def statistics(self):
@@ -105,10 +79,10 @@ class MabsState(NamedTuple):
 
 
 @inline
-def _learned_scale(level, memory, a_i, n_p):
+def _learned_scale(level, memory, a_i, n_p, n_q):
     """1 / √mean(a²), after moving the estimate towards a_i² / (n p_i), which is unbiased, by 1/memory."""
-    a_i = min(a_i, 1e150)  # its square is finite
-    level[MOMENT] += (a_i * a_i / n_p - level[MOMENT]) / memory
+    ratio = min(a_i / (n_q * n_q), 1e150) if a_i > 0.0 else 0.0  # its square is finite
+    level[MOMENT] += (ratio * ratio / n_p - level[MOMENT]) / memory
     return 1.0 / math.sqrt(level[MOMENT]) if level[MOMENT] > 0.0 else 0.0
 
 
@@ -121,8 +95,9 @@ class Mabs(Sampler):
     eta : float
         η, the share of the mixing distribution; theorem 1 needs η < ½.
     delta : "learned", "bound" or float
-        How δ is set: from a running estimate of mean(a²); from known bounds on the a_i, as the theorems say (`start`
-        gets them from the problem); or the given number, for which feedback must be the paper's a_i, not a multiple.
+        How δ is set: Algorithm 1's (MABS2's, for mix="bounds") with a running estimate of mean(a²); with known bounds
+        on the a_i, as the theorems say (`start` gets them from the problem), for any mix; or the given number, for
+        which feedback must be the paper's a_i, not a multiple.
     horizon : int, optional
         T, if it is to differ from what the run says. Where neither is known, a guess is doubled, the weights kept.
     relax : float
@@ -156,8 +131,8 @@ class Mabs(Sampler):
             raise ValueError(f"Mabs expects relax >= 1, got {self.relax!r}.")
         for name in ("horizon", "reset_every"):
             value = getattr(self, name)
-            if value is not None and not value >= 1:
-                raise ValueError(f"Mabs expects {name} to be at least 1, got {value!r}.")
+            if value is not None and not (1 <= value < math.inf and value == int(value)):
+                raise ValueError(f"Mabs expects {name} to be a whole number of at least 1, got {value!r}.")
 
     def state(self, setup: Setup) -> Any:
         n = setup.n
@@ -165,27 +140,29 @@ class Mabs(Sampler):
         fill_equal(urn)
         q = self._mixing_weights(setup)
         known = self.horizon if self.horizon is not None else setup.horizon
-        horizon = n if known is None else int(known)
+        horizon = n if known is None else min(int(known), 2**62)
         gain = self.eta**2 / self.relax * math.sqrt(n * math.log(n))
         rate, doubling = gain / math.sqrt(horizon), float(known is None)
         if not isinstance(self.delta, str):
             rate, doubling = float(self.delta) * float(n) ** 3 / self.relax, 0.0
         elif self.delta == "bound":
             bounds = require(setup.bounds, "Mabs(delta='bound')", "bounds", "bounds on the a_i")
-            root = math.sqrt(_fourth_power_mean(bounds, q))
+            largest = float(bounds.max())
+            root = largest * math.sqrt(_fourth_power_mean(bounds / largest, q)) if largest > 0.0 else 0.0
             gain = gain / root if root > 0.0 else 0.0
             rate = gain / math.sqrt(horizon)
-        resets = 0 if self.reset_every is None else int(self.reset_every)
         return MabsState(
             urn=urn,
-            floor_of=_floor(q, n),
+            floor_of=new_floor(q, n),
             stream=setup.stream,
             level=np.array([rate, 0.0]),
-            clock=np.array([0, 0, horizon, resets]),
+            clock=np.array([0, 0, horizon], dtype=np.int64),
             eta=float(self.eta),
             gain=gain,
             learning=float(self.delta == "learned"),
             doubling=doubling,
+            uneven=float(isinstance(self.mix, str) and self.mix == "bounds"),
+            reset_every=0 if self.reset_every is None else int(self.reset_every),
         )
 
     def _mixing_weights(self, setup: Setup) -> NDArray[np.float64] | None:
@@ -204,21 +181,13 @@ class Mabs(Sampler):
         return q
 
 
-def _floor(q: NDArray[np.float64] | None, n: int) -> EvenFloor | UnevenFloor:
-    if q is None:
-        return EvenFloor(1.0 / n)
-    urn = empty_urn(n)
-    fill(urn, q / q.max())
-    return UnevenFloor(urn)
-
-
 def _fourth_power_mean(a: NDArray[np.float64], q: NDArray[np.float64] | None) -> float:
     """(1/n) Σ a_i² / (n q_i)⁴: mean(a²) for a uniform q; Σ_i a_i^(2/5) to the fifth over n⁵ for MABS2.
 
     It bounds Σ_i (a_i / p_i²)², which the δ of the theorem's proof is the best answer to, for any q.
     """
     if q is None:
-        return float(np.mean(a**2))
+        return float(np.mean(a**2))  # a is at most 1 here
     used = a > 0.0
     if np.any(q[used] == 0.0):
         return math.inf

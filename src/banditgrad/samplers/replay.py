@@ -25,6 +25,11 @@ class ReplayState(NamedTuple):
     def update(self, i, p_i, a_i):
         pass
 
+    def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
+        inside = (arrays["indices"] >= 0) & (arrays["indices"] < arrays["weights"].size)
+        sound = inside.all() and 0 <= arrays["position"][0] < arrays["indices"].size
+        return [] if sound else ["its indices are out of range"]
+
 
 @dataclass(frozen=True, eq=False)
 class Replay(Sampler):
@@ -42,7 +47,10 @@ class Replay(Sampler):
     p: ArrayLike | None = None
 
     def state(self, setup: Setup) -> Any:
-        indices = np.array(self.indices, dtype=np.int64)
+        given = np.asarray(self.indices)
+        if given.size and given.dtype.kind not in "iu":
+            raise ValueError(f"Replay expects whole numbers, got {given.dtype}.")
+        indices = np.array(given, dtype=np.int64)
         if indices.ndim != 1 or indices.size == 0 or not (indices.min() >= 0 and indices.max() < setup.n):
             raise ValueError(f"Replay expects a list of indices from 0 to {setup.n - 1}, got {self.indices!r}.")
         p = np.full(setup.n, 1.0 / setup.n) if self.p is None else not_negative(self.p, setup.n, "Replay(p=...)")

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import inline
 from banditgrad.samplers.base import Sampler, Setup
+from banditgrad.samplers.floors import EvenFloor, UnevenFloor, new_floor
+from banditgrad.samplers.importance import require
 from banditgrad.samplers.urn import Urn, empty_urn, fill
 
 
 class VrbState(NamedTuple):
     urn: Urn
+    floor_of: EvenFloor | UnevenFloor
     stream: NDArray[np.uint64]
     unit: NDArray[np.float64]  # the mean of a_i over the warm-up
     clock: NDArray[np.int64]  # draws of the warm-up: made, to make
@@ -25,10 +28,10 @@ class VrbState(NamedTuple):
     gamma: float
 
     def draw(self):
-        return self.urn.pick(self.stream, self.theta)
+        return self.floor_of.mixed_draw(self.urn, self.stream, self.theta)
 
     def probability(self, i):
-        return (1.0 - self.theta) * self.urn.share(i) + self.theta / self.urn.where.size
+        return (1.0 - self.theta) * self.urn.share(i) + self.theta * self.floor_of.floor(i)
 
     def update(self, i, p_i, a_i):
         n = self.urn.where.size
@@ -39,6 +42,7 @@ class VrbState(NamedTuple):
 
 class RecentNormState(NamedTuple):
     urn: Urn
+    floor_of: EvenFloor | UnevenFloor
     stream: NDArray[np.uint64]
     unit: NDArray[np.float64]
     clock: NDArray[np.int64]
@@ -46,15 +50,16 @@ class RecentNormState(NamedTuple):
     memory: float
 
     def draw(self):
-        return self.urn.pick(self.stream, self.theta)
+        return self.floor_of.mixed_draw(self.urn, self.stream, self.theta)
 
     def probability(self, i):
-        return (1.0 - self.theta) * self.urn.share(i) + self.theta / self.urn.where.size
+        return (1.0 - self.theta) * self.urn.share(i) + self.theta * self.floor_of.floor(i)
 
     def update(self, i, p_i, a_i):
         if _warm(self, a_i / (self.urn.where.size * p_i)):
             w = self.urn.weight(i)
-            self.urn.put(i, math.sqrt(self.memory * w * w + (1.0 - self.memory) * a_i / self.unit[0]))
+            square = self.memory * w * w + (1.0 - self.memory) * a_i / self.unit[0]
+            self.urn.put(i, max(math.sqrt(square), 1e-150))  # a weight cannot be zero
 
 
 @inline
@@ -69,14 +74,16 @@ def _warm(state, unbiased):
 
 @dataclass(frozen=True)
 class Vrb(Sampler):
-    """Variance reducer bandit: p_i = (1 - θ) w_i / W + θ/n,  w_i² = γ + Σ_{t: i_t = i} a_i^t / p_i^t.
+    """Variance reducer bandit: p_i = (1 - θ) w_i / W + θ q_i,  w_i² = γ + Σ_{t: i_t = i} a_i^t / p_i^t.
 
     Parameters
     ----------
     theta : float
-        θ, the share of the uniform distribution.
+        θ, the share of the mixing distribution q.
     gamma : float, optional
         γ in units of n times the mean of the first a_i; 1/θ unless given.
+    mix : "uniform", "smoothness" or "blend"
+        q_i = 1/n, as published; q_i ∝ L_i; or half of each.
 
     References
     ----------
@@ -85,27 +92,32 @@ class Vrb(Sampler):
 
     theta: float = 0.4
     gamma: float | None = None
+    mix: str = "uniform"
 
     def __post_init__(self) -> None:
         _expect_share(self, "theta", self.theta)
+        _expect_mix(self, self.mix)
         if self.gamma is not None and not 0.0 < self.gamma < math.inf:
             raise ValueError(f"Vrb expects a positive, finite gamma, got {self.gamma!r}.")
 
     def state(self, setup: Setup) -> Any:
         gamma = 1.0 / self.theta if self.gamma is None else float(self.gamma)
-        return VrbState(**_common(setup), theta=float(self.theta), gamma=gamma)
+        return VrbState(**_common(setup, self.mix), theta=float(self.theta), gamma=gamma)
 
 
 @dataclass(frozen=True)
 class RecentNorm(Sampler):
-    """p_i = (1 - θ) ĝ_i / Σ ĝ + θ/n,  ĝ_i² ← memory · ĝ_i² + (1 - memory) · a_i  whenever i is drawn.
+    """p_i = (1 - θ) ĝ_i / Σ ĝ + θ q_i,  ĝ_i² ← memory · ĝ_i² + (1 - memory) · a_i  whenever i is drawn.
 
     Parameters
     ----------
     theta : float
-        θ, the share of the uniform distribution; below 0.1 the rule is unstable.
+        θ, the share of the mixing distribution q; below 0.1 the rule is unstable.
     memory : float
         How much of the past a new observation leaves.
+    mix : "uniform", "smoothness" or "blend"
+        q_i = 1/n; q_i ∝ L_i, with which the safe step of a solver follows the mean of the L_i, not the largest; or half
+        of each, which keeps the table of SAGA fresh as well.
 
     References
     ----------
@@ -115,21 +127,34 @@ class RecentNorm(Sampler):
 
     theta: float = 0.4
     memory: float = 0.5
+    mix: str = "uniform"
 
     def __post_init__(self) -> None:
         _expect_share(self, "theta", self.theta)
+        _expect_mix(self, self.mix)
         if not 0.0 <= self.memory < 1.0:
             raise ValueError(f"RecentNorm expects 0 <= memory < 1, got {self.memory!r}.")
 
     def state(self, setup: Setup) -> Any:
-        return RecentNormState(**_common(setup), theta=float(self.theta), memory=float(self.memory))
+        return RecentNormState(**_common(setup, self.mix), theta=float(self.theta), memory=float(self.memory))
 
 
-def _common(setup: Setup) -> dict[str, Any]:
+def _common(setup: Setup, mix: str) -> dict[str, Any]:
     urn = empty_urn(setup.n)
     fill(urn, np.ones(setup.n))
     clock = np.array([0, math.isqrt(setup.n) + 16])
-    return {"urn": urn, "stream": setup.stream, "unit": np.zeros(1), "clock": clock}
+    q = None
+    if mix != "uniform":
+        q = require(setup.smoothness, f"mix={mix!r}", "smoothness", "the L_i")
+        q = q if q.max() > 0.0 else None
+        if mix == "blend" and q is not None:
+            q = q / q.mean() + 1.0
+    return {"urn": urn, "floor_of": new_floor(q, setup.n), "stream": setup.stream, "unit": np.zeros(1), "clock": clock}
+
+
+def _expect_mix(sampler: Sampler, mix: str) -> None:
+    if mix not in ("uniform", "smoothness", "blend"):
+        raise ValueError(f'{type(sampler).__name__} expects mix="uniform", "smoothness" or "blend", got {mix!r}.')
 
 
 def _expect_share(sampler: Sampler, name: str, value: float) -> None:

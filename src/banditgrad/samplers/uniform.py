@@ -12,10 +12,10 @@ from banditgrad.samplers.base import Sampler, Setup
 
 class UniformState(NamedTuple):
     stream: NDArray[np.uint64]
-    size: NDArray[np.int64]
+    n: int
 
     def draw(self):
-        n = np.uint64(self.size[0])
+        n = np.uint64(self.n)
         while True:
             bits = peek(self.stream, 0)
             skip(self.stream, 1)
@@ -23,7 +23,7 @@ class UniformState(NamedTuple):
                 return np.int64(below(bits, n))
 
     def probability(self, i):
-        return 1.0 / self.size[0]
+        return 1.0 / self.n
 
     def update(self, i, p_i, a_i):
         pass
@@ -34,4 +34,4 @@ class Uniform(Sampler):
     """p_i = 1/n, with replacement."""
 
     def state(self, setup: Setup) -> Any:
-        return UniformState(setup.stream, np.array([setup.n]))
+        return UniformState(setup.stream, setup.n)

@@ -28,8 +28,9 @@ NEVER = -(2**30)  # the exponent of a weight of zero
 MAX_ITEMS = 2**31 - 1
 
 # The layout of `book`.
-BASE, TOP, LAST, PEAK = 0, 1, 2, 3  # exponent of bucket 0; highest bucket in use, and since the last sort; slot drawn
-ENDS = 4  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
+BASE, TOP, LAST = 0, 1, 2  # exponent of bucket 0; highest bucket in use; slot of the item last drawn
+PEAK, MOVES = 3, 4  # the highest bucket and the number of moves since the last sort
+ENDS = 5  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
 START = ENDS + WINDOW + 1  # bucket b is slots[start[b]:start[b + 1]]
 BOOK_SIZE = START + BUCKETS + 1
 
@@ -118,27 +119,35 @@ class Urn(NamedTuple):
         slots[k].id = item
         where[item] = k
         book[LAST] = k
-        if _after_move(book, old, new):
+        if _after_move(book, old, new, where.size):
             _rebuild(slots, where, book, self.total)
 
     def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
         """What is wrong with arrays to be loaded: compiled code trusts what the urn holds."""
-        slots, where, book = arrays["slots"], arrays["where"], arrays["book"]
-        n = where.size
-        start = book[START : START + BUCKETS + 1]
+        slots, where, book, total = (arrays[name] for name in ("slots", "where", "book", "total"))
+        n, m, e = where.size, slots["m"], slots["e"].astype(np.int64)
+        start, top = book[START:], book[TOP]
+        if not (where.min() >= 0 and where.max() < n and (slots["id"][where] == np.arange(n)).all()):
+            return ["the map of its urn does not fit the slots"]
+        weights = ((m >= 1.0) & (m < 2.0)) | ((m == 0.0) & (e == NEVER))
+        bucket = np.searchsorted(start, np.arange(n), side="right") - 1
         sound = (
-            where.min() >= 0
-            and where.max() < n
-            and (slots["id"][where] == np.arange(n)).all()
-            and np.unique(where).size == n
+            weights.all()
+            and m.max() > 0.0
             and start[0] == 0
-            and (np.diff(start) >= 0).all()
             and start[-1] == n
+            and (start[1:] >= start[:-1]).all()
+            and (bucket == np.maximum(e - book[BASE], 0)).all()
             and 0 <= book[LAST] < n
-            and 0 <= book[TOP] < BUCKETS
-            and np.isfinite(slots["m"]).all()
+            and top == bucket[-1] <= book[PEAK] < BUCKETS
         )
-        return [] if sound else ["the slots of its urn do not fit together"]
+        if not sound:
+            return ["the slots of its urn do not fit together"]
+        copy = book.copy()
+        _sum_bounds(copy)
+        exact = float(np.sum(np.ldexp(m, np.maximum(e - book[BASE], -1000))))
+        sums = (copy == book).all() and abs(total.sum() - exact) <= 1e-6 * exact
+        return [] if sums else ["the sums of its urn do not fit the slots"]
 
 
 def empty_urn(n: int) -> Urn:
@@ -146,9 +155,18 @@ def empty_urn(n: int) -> Urn:
     return Urn(np.zeros(n, SLOT), np.zeros(n, np.int32), np.zeros(BOOK_SIZE, np.int64), np.zeros(2))
 
 
-@kernel
-def fill(urn, weights):
+def fill(urn: Urn, weights: NDArray[np.float64]) -> None:
     """Give every item its weight: finite, not negative, not all zero. An item of weight zero is never drawn."""
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    if weights.shape != urn.where.shape:
+        raise ValueError(f"The urn has {urn.where.size} items, got weights of shape {weights.shape}.")
+    if not (np.isfinite(weights).all() and weights.min() >= 0.0 and weights.max() > 0.0):
+        raise ValueError("The weights of an urn must be finite, not negative and not all zero.")
+    _fill(urn, weights)
+
+
+@kernel
+def _fill(urn, weights):
     for i in range(urn.where.size):
         bits = float_bits(weights[i])
         urn.slots[i].m = mantissa(bits) if weights[i] > 0.0 else 0.0
@@ -248,16 +266,20 @@ def _copy(slots, where, source, target):
 
 
 @inline
-def _after_move(book, old, new):
+def _after_move(book, old, new, n):
     """Bring the highest bucket and the bounds up to date; True where the slots must be sorted afresh."""
     top = book[TOP]
+    book[MOVES] += 1
     if new > top or (old == top and book[START + top] == book[START + top + 1]):
         top = max(new, top)
         while book[START + top] == book[START + top + 1]:
             top -= 1
         book[TOP] = top
         book[PEAK] = max(top, book[PEAK])
-        if top < book[PEAK] - WINDOW:  # dust begins to matter, and so does what rounding did to the sum
+        # Sort afresh when merged buckets come into the window or rounding of the sum begins to show: at the latest
+        # before it matters, but not again and again for one item that goes up and down.
+        fall = book[PEAK] - top
+        if top < WINDOW or fall > 48 or (fall > WINDOW and book[MOVES] > n // 16):
             return True
     _sum_bounds(book)
     return False
@@ -296,6 +318,7 @@ def _rebuild(slots, where, book, total):
     book[BASE] = largest - 2 * WINDOW
     book[TOP] = 2 * WINDOW
     book[PEAK] = 2 * WINDOW
+    book[MOVES] = 0
     book[LAST] = 0
     _sort(slots, where, book)
     _sum_bounds(book)

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import inline
 
+BAD_INDEX = -1
+
 
 class Solver(ABC):
     """Base of all solvers. A run's state is whatever `start` returns; arrays in it are changed in place."""
@@ -15,12 +17,15 @@ class Solver(ABC):
     batch_size: int = 1
 
     @abstractmethod
-    def start(self, problem: Any, w: NDArray[np.float64]) -> Any:
-        """The state of a run that starts at w, which the run may change in place."""
+    def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> Any:
+        """The state of a run that starts at w, which the run may change in place; seed is for its own randomness."""
 
     @abstractmethod
     def advance(self, problem: Any, state: Any, sampler: Any, steps: int) -> int:
-        """Make `steps` steps; fewer are returned where a margin or gradient was not finite. Zero steps only compile."""
+        """Make `steps` steps and return their number. Zero steps only compile.
+
+        Fewer are made where a margin or gradient is not finite; `BAD_INDEX` tells of a draw that is not a row.
+        """
 
     @abstractmethod
     def iterate(self, problem: Any, state: Any) -> NDArray[np.float64]:
@@ -49,12 +54,15 @@ def check_batch_size(owner: Any, size: Any) -> None:
 
 
 @inline
-def draw_batch(sampler, batch):
-    """Draw the indices of a batch, all from one p."""
+def draw_batch(sampler, batch, n):
+    """Draw the indices of a batch, all from one p; False where a sampler draws what is not a row."""
     for k in range(batch.i.size):
         i = sampler.draw()
+        if i < 0 or i >= n:
+            return False
         batch.i[k] = i
         batch.p[k] = sampler.probability(i)
+    return True
 
 
 @inline

@@ -15,7 +15,7 @@ from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.penalties import L1, Zero
 from banditgrad.rows import add
 from banditgrad.schedules import as_schedule
-from banditgrad.solvers.base import Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
 from banditgrad.solvers.shrinkage import Eager, choose, eager, settled
 
 
@@ -62,7 +62,7 @@ class ProxSgd(Solver):
         if not isinstance(self.geometry, (Euclidean, PNorm)):
             raise TypeError(f"ProxSgd expects geometry=Euclidean() or geometry=PNorm(p), got {self.geometry!r}.")
 
-    def start(self, problem: Any, w: NDArray[np.float64]) -> ProxSgdState | PNormState:
+    def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> ProxSgdState | PNormState:
         schedule, batch, time = as_schedule(self.step_size), new_batch(self.batch_size), np.zeros(1, np.int64)
         if isinstance(self.geometry, Euclidean):
             return ProxSgdState(w, schedule, choose(problem, schedule, proximal=True), batch, time)
@@ -87,7 +87,8 @@ class ProxSgd(Solver):
 def _prox_sgd(parts, state, sampler, steps):
     w, shrinkage, batch = state.w, state.shrinkage, state.batch
     for step in range(steps):
-        draw_batch(sampler, batch)
+        if not draw_batch(sampler, batch, parts.norms2.size):
+            return BAD_INDEX
         if not estimate(parts, w, shrinkage, sampler, batch):
             return step
         state.time[0] += 1
@@ -102,7 +103,8 @@ def _prox_sgd(parts, state, sampler, steps):
 def _p_norm_sgd(parts, state, sampler, steps):
     w, dual, batch = state.w, state.dual, state.batch
     for step in range(steps):
-        draw_batch(sampler, batch)
+        if not draw_batch(sampler, batch, parts.norms2.size):
+            return BAD_INDEX
         if not estimate(parts, w, state.shrinkage, sampler, batch):
             return step
         state.time[0] += 1

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import kernel
 from banditgrad.rows import add
 from banditgrad.schedules import as_schedule
-from banditgrad.solvers.base import Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
 from banditgrad.solvers.shrinkage import choose, settled
 
 
@@ -45,7 +45,7 @@ class Sgd(Solver):
         if self.average not in (None, "linear"):
             raise ValueError(f'Sgd expects average=None or average="linear", got {self.average!r}.')
 
-    def start(self, problem: Any, w: NDArray[np.float64]) -> SgdState:
+    def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> SgdState:
         schedule = as_schedule(self.step_size)
         shrinkage = choose(problem, schedule, proximal=False, average=self.average is not None)
         return SgdState(w, schedule, shrinkage, new_batch(self.batch_size), np.zeros(1, np.int64))
@@ -67,7 +67,8 @@ class Sgd(Solver):
 def _sgd(parts, state, sampler, steps):
     w, shrinkage, batch = state.w, state.shrinkage, state.batch
     for step in range(steps):
-        draw_batch(sampler, batch)
+        if not draw_batch(sampler, batch, parts.norms2.size):
+            return BAD_INDEX
         if not estimate(parts, w, shrinkage, sampler, batch):
             return step
         state.time[0] += 1

@@ -14,6 +14,12 @@ so that with P_s = α_0 ⋯ α_{s-1} and C_s = Σ_{r<s} β_r / P_{r+1}, kept in 
 The linearly weighted mean of the iterates needs Σ_s t_s w_s over missed steps; with Q_s = Σ_{r<s} t_r P_r and
 R_s = Σ_{r<s} t_r P_r C_r it is  (|w_a| / P_a + C_a)(Q_b - Q_a) - (R_b - R_a).
 
+Under sub-gradient steps a coordinate near zero crosses it again and again. While every step crosses, |w| ← β - α |w|:
+for constant α and β a geometric sequence about β / (1 + α); for α = 1 and falling β, with the alternating sums
+D_s = Σ_{r<s} (-1)^r β_r, the signed w moves as w_b = w_a ∓ (D_b - D_a). Once a step does not cross, this formula leaves
+[0, β] for good, so that its end tells whether it held throughout, and bisection where it ceased to. (An elastic net
+with falling steps is left: there, coordinates that cross are stepped one by one.)
+
 Iterates are the textbook's. A block of steps ends when the tables are full or P becomes small: all coordinates are
 brought up to date, at steps that depend on the step count alone, so that looking at w never changes what follows.
 """
@@ -26,16 +32,17 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline, kernel
 from banditgrad.rows import Csr, dot
-from banditgrad.schedules import Constant
+from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
 
 Vector = NDArray[np.float64]
 
 # columns of `tables`, one row per step of the block
-P, INVERSE_P, C, Q, R = 0, 1, 2, 3, 4
+P, INVERSE_P, C, D, Q, R, E = 0, 1, 2, 3, 4, 5, 6
 # indices into `clock`
 STEP, BEFORE = 0, 1  # steps in this block; steps before it
 
 SMALLEST_P = 1e-100
+SMALLEST_P_FOR_SUMS = 1e-4  # differences of Q and R must not cancel
 SMALLEST_ALPHA = 1e-3  # below it, a step is applied at once
 
 
@@ -94,7 +101,7 @@ class LazyProx(NamedTuple):
 
     def shrink(self, w, gamma):
         alpha = 1.0 / (1.0 + gamma * self.l2)
-        if _log_step(self.tables, self.clock, alpha, gamma * self.l1 * alpha):
+        if _log_step(self.tables, self.clock, alpha, gamma * self.l1 * alpha, SMALLEST_P):
             self.settle(w)
 
     def settle(self, w):
@@ -109,7 +116,8 @@ class LazySubgradient(NamedTuple):
 
     l1: float
     l2: float
-    constant: bool  # whether the step size is constant
+    constant: bool  # whether the step size is constant,
+    falling: bool  # or at least never grows
     weighted_sum: Vector
     clock: NDArray[np.int64]
     tables: NDArray[np.float64]
@@ -146,9 +154,15 @@ class LazySubgradient(NamedTuple):
                 _single_step(self, w, j, gamma, t)
             self.clock[BEFORE] += 1
             return
+        smallest = SMALLEST_P
+        tables, s = self.tables, self.clock[STEP]
+        tables[s + 1, D] = tables[s, D] + (gamma * self.l1 if s % 2 == 0 else -gamma * self.l1)
         if self.weighted_sum.size > 0:
-            _log_sums(self.tables, self.clock[STEP], t)
-        if _log_step(self.tables, self.clock, alpha, gamma * self.l1):
+            smallest = SMALLEST_P_FOR_SUMS
+            tables[s + 1, Q] = tables[s, Q] + t * tables[s, P]
+            tables[s + 1, R] = tables[s, R] + t * tables[s, P] * tables[s, C]
+            tables[s + 1, E] = tables[s, E] + t * tables[s, D]
+        if _log_step(tables, self.clock, alpha, gamma * self.l1, smallest):
             self.settle(w)
 
     def settle(self, w):
@@ -161,20 +175,14 @@ class LazySubgradient(NamedTuple):
 
 
 @inline
-def _log_step(tables, clock, alpha, beta):
+def _log_step(tables, clock, alpha, beta, smallest):
     """Enter a step |w| ← α |w| - β in the tables; True when the block must end."""
     s = clock[STEP]
     tables[s + 1, P] = alpha * tables[s, P]
     tables[s + 1, INVERSE_P] = 1.0 / tables[s + 1, P]
     tables[s + 1, C] = tables[s, C] + beta * tables[s + 1, INVERSE_P]
     clock[STEP] = s + 1
-    return s + 2 == tables.shape[0] or tables[s + 1, P] < SMALLEST_P
-
-
-@inline
-def _log_sums(tables, s, t):
-    tables[s + 1, Q] = tables[s, Q] + t * tables[s, P]
-    tables[s + 1, R] = tables[s, R] + t * tables[s, P] * tables[s, C]
+    return s + 2 == tables.shape[0] or tables[s + 1, P] < smallest
 
 
 @inline
@@ -213,14 +221,26 @@ def _catch_up(lazy, w, j, b):
     sign, v, total = math.copysign(1.0, w[j]), abs(w[j]), 0.0
     while a < b and v != 0.0:
         level = v * tables[a, INVERSE_P] + tables[a, C]
-        if lazy.constant and level <= tables[a + 1, C]:  # from here on every step crosses zero
+        crosses = level < tables[a + 1, C]
+        if crosses and lazy.constant:  # from here on every step crosses zero
             if averaging:
                 total += sign * _alternating_sum(tables, v, a, b, before + a + 1)
             v = _alternate(tables, v, a, b)
             sign = -sign if (b - a) % 2 == 1 else sign
             a = b
+        elif crosses and lazy.falling and lazy.l2 == 0.0:
+            c = _crosses_until(tables, v, a, b)
+            if averaging:
+                odd = 1.0 if a % 2 == 0 else -1.0
+                total += sign * ((v + odd * tables[a, D]) * (tables[c, Q] - tables[a, Q]))
+                total -= sign * odd * (tables[c, E] - tables[a, E])
+            v = _alternating(tables, v, a, c)
+            sign = -sign if (c - a) % 2 == 1 else sign
+            a = c
         else:
-            c = b if level > tables[b, C] else _first_crossing(tables, level, a, b)
+            c = a + 1 if crosses else b
+            if not crosses and level <= tables[b, C]:
+                c = _first_crossing(tables, level, a, b)
             if averaging:
                 total += sign * (level * (tables[c, Q] - tables[a, Q]) - (tables[c, R] - tables[a, R]))
             v = tables[c, P] * (level - tables[c, C])
@@ -242,6 +262,28 @@ def _first_crossing(tables, level, a, b):
         else:
             a = middle
     return b
+
+
+@inline
+def _alternating(tables, v, a, b):
+    """|w| after steps that each cross zero, |w| ← β - |w|; outside [0, β] where one of them did not."""
+    move = tables[b, D] - tables[a, D]
+    v = v - move if a % 2 == 0 else v + move
+    return v if (b - a) % 2 == 0 else -v
+
+
+@inline
+def _crosses_until(tables, v, a, b):
+    """The last step c <= b up to which all steps from a on cross zero; the first does."""
+    low, high = a + 1, b
+    while low < high:
+        middle = (low + high + 1) // 2
+        u = _alternating(tables, v, a, middle)
+        if u >= 0.0 and u <= tables[middle, C] - tables[middle - 1, C]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 @inline
@@ -270,19 +312,21 @@ def _alternating_sum(tables, v, a, b, t):
 
 def choose(problem: Any, schedule: Any, *, proximal: bool, average: bool = False) -> Any:
     """Lazy for sparse rows and penalties with a closed form, else eager."""
-    closed_form = getattr(problem.penalty, "shrinkage", None)
-    if not isinstance(problem.parts.rows, Csr) or closed_form is None:
+    strengths = problem.shrinkage
+    if not isinstance(problem.parts.rows, Csr) or strengths is None:
         return eager(problem, proximal=proximal, average=average)
-    l1, l2 = (float(strength) for strength in closed_form())
+    l1, l2 = strengths
     weighted_sum = np.zeros(problem.dimension if average else 0)
     clock = np.zeros(2, np.int64)
     steps = max(1024, min(problem.d, 1 << 20))  # settling then costs about one coordinate per step
-    tables = np.zeros((steps + 1, 5 if average else 3))
+    tables = np.zeros((steps + 1, 7 if average else 4))
     tables[0, P] = tables[0, INVERSE_P] = 1.0
     seen = np.zeros(problem.d, np.uint32)
     if proximal:
         return LazyProx(l1, l2, clock, tables, seen)
-    return LazySubgradient(l1, l2, isinstance(schedule, Constant), weighted_sum, clock, tables, seen)
+    constant = isinstance(schedule, Constant)
+    falling = isinstance(schedule, (Constant, InverseTime, ShiftedInverseTime))
+    return LazySubgradient(l1, l2, constant, falling, weighted_sum, clock, tables, seen)
 
 
 def eager(problem: Any, *, proximal: bool, average: bool = False) -> Eager:

@@ -1,0 +1,48 @@
+"""What an adaptive sampler mixes its weights with, so that no probability comes near zero:  p = (1 - η) w/W + η q."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import bridge
+from banditgrad._random import peek, skip, unit
+from banditgrad.samplers.urn import TICKET, Urn, empty_urn, fill
+
+
+@bridge
+class EvenFloor(NamedTuple):
+    """q_i = 1/n."""
+
+    share_of_each: float
+
+    def mixed_draw(self, urn, stream, eta):
+        return urn.pick(stream, eta)
+
+    def floor(self, i):
+        return self.share_of_each
+
+
+class UnevenFloor(NamedTuple):
+    """Any q_i, held in an urn of its own."""
+
+    urn: Urn
+
+    def mixed_draw(self, urn, stream, eta):
+        coin = unit(peek(stream, 0))
+        skip(stream, TICKET)
+        if coin < eta:
+            return self.urn.pick(stream, 0.0)
+        return urn.pick(stream, 0.0)
+
+    def floor(self, i):
+        return self.urn.share(i)
+
+
+def new_floor(q: NDArray[np.float64] | None, n: int) -> EvenFloor | UnevenFloor:
+    """q up to a factor; None for uniform."""
+    if q is None:
+        return EvenFloor(1.0 / n)
+    urn = empty_urn(n)
+    fill(urn, q / q.max())
+    return UnevenFloor(urn)

@@ -1,0 +1,223 @@
+"""SAGA, Prox-SVRG, S2GD and loopless SVRG beside plain loops and independent solvers."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import chisquare
+
+import banditgrad as bg
+import reference
+from banditgrad._random import new_stream
+from banditgrad.minimise import _two_seeds
+from banditgrad.solvers.reduced import FixedBins, GeometricBins, TruncatedBins
+from tables import LOSSES, PENALTIES
+
+SOLVERS = {
+    "Saga": bg.Saga,
+    "ProxSvrg": bg.ProxSvrg,
+    "ProxSvrg(last)": lambda step: bg.ProxSvrg(step, snapshot="last"),
+    "S2gd": bg.S2gd,
+    "S2gd(nu)": lambda step: bg.S2gd(step, inner=40, nu=0.5),
+    "LSvrg": bg.LSvrg,
+}
+
+
+@bg.kernel
+def draw_lengths(bins, stream, out):
+    for k in range(out.size):
+        out[k] = bins.bin_length(stream)
+
+
+def lengths_of(bins, stream, count):
+    out = np.zeros(count, np.int64)
+    draw_lengths(bins, stream, out)
+    return out
+
+
+def oracle(name, n, gamma, seed, arguments):
+    if name == "Saga":
+        return reference.saga(*arguments)
+    bins = {
+        "S2gd": TruncatedBins(float(n), 1.0),
+        "S2gd(nu)": TruncatedBins(40.0, 1.0 - 0.5 * gamma),
+        "LSvrg": GeometricBins(float(n)),
+    }.get(name, FixedBins(float(n)))
+    stream = new_stream(_two_seeds(seed)[1])
+    return reference.svrg(*arguments, lengths_of(bins, stream, 500), name == "ProxSvrg")
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_equal_to_the_plain_loop_index_for_index(small_data, rng, name, penalty, rows):
+    X, y = small_data
+    gamma, seed = 0.05, 3
+    draws, p = rng.integers(0, len(y), 2500), rng.dirichlet(np.full(len(y), 5.0))
+    problem = bg.Problem(X if rows == "dense" else sp.csr_array(X), y, bg.Logistic(), PENALTIES[penalty])
+    arguments = (X, y, "Logistic", *PENALTIES[penalty].shrinkage(), gamma, draws, p, X.shape[1])
+    expected = oracle(name, len(y), gamma, seed, arguments)
+    result = bg.minimise(
+        problem, SOLVERS[name](gamma), bg.Replay(draws, p), passes=2500 / len(y), seed=seed, record_every=0.31
+    )
+    np.testing.assert_allclose(result.w, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+@pytest.mark.parametrize("name", ["Saga", "ProxSvrg"])
+def test_with_an_intercept(small_data, rng, name, rows):
+    X, y = small_data
+    draws, p = rng.integers(0, len(y), 1000), rng.dirichlet(np.full(len(y), 5.0))
+    problem = bg.Problem(X if rows == "dense" else sp.csr_array(X), y, penalty=bg.L1(0.03), fit_intercept=True)
+    A = reference.with_intercept(X, True)
+    expected = oracle(name, len(y), 0.05, 0, (A, y, "Logistic", 0.03, 0.0, 0.05, draws, p, X.shape[1]))
+    got = bg.minimise(problem, SOLVERS[name](0.05), bg.Replay(draws, p), passes=1000 / len(y), seed=0).w
+    np.testing.assert_allclose(got, expected, atol=1e-10)
+
+
+def minimiser(problem):
+    """Accelerated proximal gradient descent with restarts, to the last digit."""
+    step = 1.0 / max(float(np.mean(problem.smoothness)), 1e-300)
+    w = v = np.zeros(problem.dimension)
+    t = 1.0
+    for _ in range(30_000):
+        moved = v - step * problem.gradient_mapping(v, step)
+        if np.linalg.norm(moved - v) < 1e-15:
+            return moved
+        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        if (v - moved) @ (moved - w) > 0:
+            t_next = t = 1.0
+        v, w, t = moved + (t - 1) / t_next * (moved - w), moved, t_next
+    return w
+
+
+@pytest.mark.parametrize("penalty", ["L1", "SquaredL2", "ElasticNet"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_all_converge_to_the_same_minimiser(small_data, loss, penalty):
+    X, y = small_data
+    problem = bg.Problem(sp.csr_array(X), y, LOSSES[loss], PENALTIES[penalty], fit_intercept=True)
+    best = problem.value(minimiser(problem))
+    for name in ("Saga", "ProxSvrg", "S2gd", "LSvrg"):
+        result = bg.minimise(problem, SOLVERS[name]("auto"), bg.Mabs(), passes=5000, seed=0, tol=1e-8, record_every=20)
+        assert abs(result.value - best) < 1e-10, name
+
+
+def test_the_rate_is_linear(small_data):
+    X, y = small_data
+    problem = bg.Problem(sp.csr_array(X), y, bg.Logistic(), bg.SquaredL2(0.05))
+    best = problem.value(minimiser(problem))
+    for name in ("Saga", "ProxSvrg", "S2gd", "LSvrg"):
+        history = bg.minimise(problem, SOLVERS[name](0.1), bg.Mabs(mix="smoothness"), passes=1500, seed=0).history
+        gaps = np.maximum(history.value - best, 1e-16)
+        reached = [history.passes[np.argmax(gaps <= level)] for level in (1e-4, 1e-7, 1e-10)]
+        assert 0 < reached[0] < reached[1] < reached[2], name
+        assert reached[2] - reached[1] < 2.5 * (reached[1] - reached[0]) + 10, name
+
+
+def test_agreement_with_scikit_learn_and_closed_forms(small_data):
+    from sklearn.linear_model import ElasticNet, LogisticRegression
+
+    X, y = small_data
+    n, d = X.shape
+
+    def solve(loss, penalty):
+        problem = bg.Problem(X, y, loss, penalty)
+        return bg.minimise(problem, bg.Saga(), bg.Mabs(), passes=20_000, seed=0, tol=1e-10, record_every=50).w
+
+    ridge = np.linalg.solve(X.T @ X / n + 0.05 * np.eye(d), X.T @ y / n)
+    np.testing.assert_allclose(solve(bg.Squared(), bg.SquaredL2(0.05)), ridge, atol=1e-7)
+    net = ElasticNet(alpha=0.05, l1_ratio=0.5, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(X, y)
+    np.testing.assert_allclose(solve(bg.Squared(), bg.ElasticNet(0.05, 0.5)), net.coef_, atol=1e-6)
+    logistic = LogisticRegression(C=1 / (n * 0.05), fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(solve(bg.Logistic(), bg.SquaredL2(0.05)), logistic.coef_[0], atol=1e-6)
+
+
+def test_sample_weights_converge_to_the_repeated_problem_as_fast(small_data, rng):
+    X, y = small_data
+    counts = rng.integers(0, 6, len(y))
+    weighted = bg.Problem(X, y, penalty=bg.SquaredL2(0.05), sample_weight=counts)
+    repeated = bg.Problem(np.repeat(X, counts, axis=0), np.repeat(y, counts), penalty=bg.SquaredL2(0.05))
+    best = repeated.value(minimiser(repeated))
+    draws = []
+    for problem in (weighted, repeated):
+        history = bg.minimise(problem, bg.Saga(), bg.Mabs(), passes=1000, seed=0).history
+        assert abs(history.value[-1] - best) < 1e-11
+        draws.append(history.passes[np.argmax(history.value - best < 1e-8)] * problem.n)
+    assert draws[0] < 1.5 * draws[1]
+
+
+# --- the automatic step ----------------------------------------------------------------------------------------------
+
+
+def hard_problems():
+    """Data on which a step chosen from L, or by hand, goes wrong."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 8))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(300) > 0, 1.0, -1.0)
+    return {
+        "unscaled columns": bg.Problem(X * 10.0 ** np.arange(-2, 2, 0.5), y, penalty=bg.SquaredL2(1e-2)),
+        "rows that differ a thousandfold": bg.Problem(
+            X * 10.0 ** rng.uniform(-1.5, 1.5, 300)[:, None], y, penalty=bg.SquaredL2(1e-2)
+        ),
+        "tiny n": bg.Problem(X[:3], [1.0, -1.0, 1.0], penalty=bg.SquaredL2(1e-1)),
+        "one row": bg.Problem(X[:1], [1.0], penalty=bg.SquaredL2(1e-1)),
+        "n < d": bg.Problem(rng.standard_normal((20, 100)), y[:20], penalty=bg.L1(1e-1)),
+        "collinear columns": bg.Problem(np.hstack([X, X, X[:, :1]]), y, penalty=bg.SquaredL2(1e-2)),
+        "constant columns": bg.Problem(np.hstack([X, np.full((300, 2), 30.0)]), y, penalty=bg.SquaredL2(1e-2)),
+        "one positive in a hundred": bg.Problem(X, np.where(np.arange(300) % 100 == 0, 1.0, -1.0), penalty=bg.L1(1e-3)),
+        "one class": bg.Problem(X, np.ones(300), penalty=bg.SquaredL2(1e-1)),
+        "one huge row": bg.Problem(np.vstack([X, 1e3 * X[:1]]), np.r_[y, -y[0]], bg.SquaredHinge(), bg.SquaredL2(1e-1)),
+        "large targets": bg.Problem(X, 1e6 * X[:, 0] + 1e5, bg.Squared(), fit_intercept=True),
+        "rows of zeros": bg.Problem(np.where(np.arange(300)[:, None] % 3, X, 0.0), y, penalty=bg.L1(1e-2)),
+        "nothing but zeros": bg.Problem(np.zeros((5, 2)), [1.0, -1.0, 1.0, 1.0, -1.0], penalty=bg.L1(1e-2)),
+        "no penalty": bg.Problem(X, X[:, 1] + 0.1 * rng.standard_normal(300), bg.Huber()),
+    }
+
+
+@pytest.mark.parametrize(
+    "sampler", [bg.Uniform(), bg.Mabs(), bg.RecentNorm(mix="blend")], ids=lambda s: type(s).__name__
+)
+@pytest.mark.parametrize("name", ["Saga", "ProxSvrg", "S2gd", "LSvrg"])
+def test_auto_converges_on_hard_data(name, sampler):
+    for case, problem in hard_problems().items():
+        start = problem.value(np.zeros(problem.dimension))
+        result = bg.minimise(problem, SOLVERS[name]("auto"), sampler, passes=400, seed=0)
+        assert result.reason is bg.Reason.PASSES_DONE, case
+        assert result.value <= start + 1e-12, case
+        if case == "one huge row" and not isinstance(sampler, bg.RecentNorm):
+            continue  # without a floor ∝ L_i, the safe step is a thousandth: no harm done is all one can ask
+        best = problem.value(minimiser(problem))
+        assert result.value - best <= 0.3 * (start - best) + 1e-9 * abs(start), case
+
+
+def test_auto_is_refused_nothing_and_numbers_are_checked():
+    for solver in (bg.Saga, bg.ProxSvrg, bg.S2gd, bg.LSvrg):
+        assert solver().step_size == "auto"
+        with pytest.raises(ValueError, match="positive"):
+            solver(-1.0)
+        with pytest.raises(TypeError, match='or "auto"'):
+            solver("fast")
+
+
+def test_the_recorded_variance_is_the_estimators_own(small_data):
+    """It falls to zero with the distance to the minimum, as that of SGD does not."""
+    X, y = small_data
+    problem = bg.Problem(X, y, penalty=bg.SquaredL2(0.05))
+    for name in ("Saga", "ProxSvrg", "S2gd", "LSvrg"):
+        result = bg.minimise(problem, SOLVERS[name]("auto"), bg.Mabs(), passes=600, seed=0, record_variance=True)
+        assert result.history.effective_variance[-1] < 1e-8 * problem.optimal_variance(result.w), name
+        assert result.history.effective_variance[0] == 0.0
+
+
+def test_lengths_of_bins_follow_their_law():
+    stream, draws = new_stream(0), 20_000
+    m, beta = 12, 0.8
+    counts = np.bincount(lengths_of(TruncatedBins(float(m), beta), stream, draws), minlength=m + 1)
+    weights = beta ** (m - np.arange(1, m + 1))
+    assert counts[0] == 0
+    assert chisquare(counts[1:], draws * weights / weights.sum()).pvalue > 1e-4
+    even = np.bincount(lengths_of(TruncatedBins(5.0, 1.0), stream, draws), minlength=6)
+    assert chisquare(even[1:]).pvalue > 1e-4
+    lengths = lengths_of(GeometricBins(50.0), stream, draws)
+    assert lengths.min() == 1
+    assert lengths.mean() == pytest.approx(50.0, rel=0.03)
+    assert set(lengths_of(GeometricBins(1.0), stream, 10)) == {1}
