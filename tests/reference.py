@@ -21,6 +21,15 @@ def loss_derivative(name, z, y):
     }[name]()
 
 
+def loss_second_derivative(name, z, y):
+    return {
+        "Logistic": lambda: 1.0 / ((1.0 + np.exp(y * z)) * (1.0 + np.exp(-y * z))),
+        "SquaredHinge": lambda: 2.0 * (y * z < 1.0),
+        "Squared": lambda: np.ones_like(z),
+        "Huber": lambda: 1.0 * (abs(z - y) <= 1.35),
+    }[name]()
+
+
 def soft(w, threshold):
     return np.sign(w) * np.maximum(abs(w) - threshold, 0.0)
 
@@ -119,3 +128,34 @@ def mabs(n, draws, feedback, eta, delta, q=None):
         p = (1.0 - eta) * w / w.sum() + eta * q
         yield p
         w[i] *= np.exp(min(delta * a / p[i] ** 3, 1.0))
+
+
+def bfgs(pairs):
+    """The inverse BFGS matrix of pairs (s, y), oldest first, by explicit updates."""
+    s, y = pairs[-1]
+    identity = np.eye(len(s))
+    H = (s @ y) / (y @ y) * identity
+    for s, y in pairs:
+        rho = 1.0 / (s @ y)
+        H = (identity - rho * np.outer(s, y)) @ H @ (identity - rho * np.outer(y, s)) + rho * np.outer(s, s)
+    return H
+
+
+def sqn(X, y, loss, l1, l2, gamma, draws, p, penalised, batch, hessian_draws, every, memory):
+    """Stochastic quasi-Newton; `hessian_draws` has one row of indices per pair."""
+    n, d = X.shape
+    w, iterates, means, pairs = np.zeros(d), [], [], []
+    mask = (np.arange(d) < penalised).astype(float)
+    for t in range(1, len(draws) // batch + 1):
+        v = mask * (l1 * np.sign(w) + l2 * w)
+        for i in draws[(t - 1) * batch : t * batch]:
+            v = v + loss_derivative(loss, X[i] @ w, y[i]) * X[i] / (n * p[i]) / batch
+        iterates.append(w)
+        w = w - gamma(t) * (bfgs(pairs[-memory:]) @ v if pairs and t > 2 * every else v)
+        if t % every == 0:
+            means.append(np.mean(iterates[-every:], axis=0))
+            if len(means) > 1:
+                s, A = means[-1] - means[-2], X[hessian_draws[len(means) - 2]]
+                curve = loss_second_derivative(loss, A @ means[-1], y[hessian_draws[len(means) - 2]])
+                pairs.append((s, A.T @ (curve * (A @ s)) / len(A) + l2 * mask * s))
+    return w

@@ -16,7 +16,7 @@ from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
 from banditgrad.problem import Problem
 from banditgrad.samplers import Importance, Mabs, RecentNorm, Replay, Sampler, Sampling, Setup, Uniform, Vrb
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
-from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, Sgd, Solver
+from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, Sgd, Solver, Sqn
 
 __version__ = "0.1.0"
 
@@ -49,6 +49,7 @@ __all__ = [
     "Sgd",
     "ShiftedInverseTime",
     "Solver",
+    "Sqn",
     "Squared",
     "SquaredHinge",
     "SquaredL2",

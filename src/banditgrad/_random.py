@@ -58,3 +58,14 @@ def biased(bits, bound):
     """Whether Lemire's method must reject `bits`, so that `below` is exactly uniform."""
     low = bits * bound
     return low < bound and low < (np.uint64(0) - bound) % bound
+
+
+@inline
+def uniform_index(stream, n):
+    """An index in 0..n-1, all equally likely."""
+    bound = np.uint64(n)
+    while True:
+        bits = peek(stream, 0)
+        skip(stream, 1)
+        if not biased(bits, bound):
+            return np.int64(below(bits, bound))

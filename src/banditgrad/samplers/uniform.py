@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._random import below, biased, peek, skip
+from banditgrad._random import uniform_index
 from banditgrad.samplers.base import Sampler, Setup
 
 
@@ -15,12 +15,7 @@ class UniformState(NamedTuple):
     n: int
 
     def draw(self):
-        n = np.uint64(self.n)
-        while True:
-            bits = peek(self.stream, 0)
-            skip(self.stream, 1)
-            if not biased(bits, n):
-                return np.int64(below(bits, n))
+        return uniform_index(self.stream, self.n)
 
     def probability(self, i):
         return 1.0 / self.n

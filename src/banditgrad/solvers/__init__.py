@@ -5,6 +5,7 @@ from banditgrad.solvers.prox_sgd import ProxSgd
 from banditgrad.solvers.s2gd import S2gd
 from banditgrad.solvers.saga import Saga
 from banditgrad.solvers.sgd import Sgd
+from banditgrad.solvers.sqn import Sqn
 from banditgrad.solvers.svrg import LSvrg, ProxSvrg
 
-__all__ = ["LSvrg", "ProxSgd", "ProxSvrg", "S2gd", "Saga", "Sgd", "Solver"]
+__all__ = ["LSvrg", "ProxSgd", "ProxSvrg", "S2gd", "Saga", "Sgd", "Solver", "Sqn"]

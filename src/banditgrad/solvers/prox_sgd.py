@@ -14,14 +14,14 @@ from banditgrad._jit import inline, kernel
 from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.penalties import L1, Zero
 from banditgrad.rows import add
-from banditgrad.schedules import as_schedule
 from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
 from banditgrad.solvers.shrinkage import Eager, choose, eager, settled
+from banditgrad.solvers.stride import check_stride, new_stride, stride_along
 
 
 class ProxSgdState(NamedTuple):
     w: NDArray[np.float64]
-    schedule: Any
+    stride: Any
     shrinkage: Any
     batch: Batch
     time: NDArray[np.int64]
@@ -31,7 +31,7 @@ class PNormState(NamedTuple):
     w: NDArray[np.float64]
     dual: NDArray[np.float64]  # θ = ∇ψ(w)
     exponent: float  # q, with 1/p + 1/q = 1
-    schedule: Any
+    stride: Any
     shrinkage: Eager
     batch: Batch
     time: NDArray[np.int64]
@@ -43,8 +43,9 @@ class ProxSgd(Solver):
 
     Parameters
     ----------
-    step_size : float or Schedule
-        γ_t: a number, `ShiftedInverseTime` (theorem 3), `InverseTime` or your own schedule.
+    step_size : float, Schedule or "auto"
+        γ_t: a number, `ShiftedInverseTime` (theorem 3), `InverseTime` or your own schedule; "auto" finds it while
+        running.
     geometry : Euclidean or PNorm
         ψ. `Euclidean` takes any penalty, in O(non-zeros) a step on sparse rows. `PNorm` takes `L1` and `Zero`, for
         which the step is a soft threshold in the dual, in O(d) a step: ‖w‖_p changes with every coordinate.
@@ -52,30 +53,31 @@ class ProxSgd(Solver):
         How many rows one step draws, all from one p; each is fed back.
     """
 
-    step_size: Any
+    step_size: Any = "auto"
     geometry: Any = field(default_factory=Euclidean)
     batch_size: int = 1
 
     def __post_init__(self) -> None:
-        as_schedule(self.step_size)
+        check_stride(self, self.step_size)
         check_batch_size(self, self.batch_size)
         if not isinstance(self.geometry, (Euclidean, PNorm)):
             raise TypeError(f"ProxSgd expects geometry=Euclidean() or geometry=PNorm(p), got {self.geometry!r}.")
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> ProxSgdState | PNormState:
-        schedule, batch, time = as_schedule(self.step_size), new_batch(self.batch_size), np.zeros(1, np.int64)
+        stride = new_stride(problem, self.step_size, w, self.batch_size)
+        batch, time = new_batch(self.batch_size), np.zeros(1, np.int64)
         if isinstance(self.geometry, Euclidean):
-            return ProxSgdState(w, schedule, choose(problem, schedule, proximal=True), batch, time)
+            return ProxSgdState(w, stride, choose(problem, stride, proximal=True), batch, time)
         if not isinstance(problem.penalty, (L1, Zero)):
             raise TypeError(f"PNorm has a closed step for L1 and Zero only, got {problem.penalty!r}. Use Euclidean().")
         p = self.geometry.p
         dual = np.zeros_like(w)
         _link(w, p, dual)
-        return PNormState(w, dual, p / (p - 1.0), schedule, eager(problem, proximal=True), batch, time)
+        return PNormState(w, dual, p / (p - 1.0), stride, eager(problem, proximal=True), batch, time)
 
     def advance(self, problem: Any, state: Any, sampler: Any, steps: int) -> int:
         step = _prox_sgd if isinstance(state, ProxSgdState) else _p_norm_sgd
-        return int(step(problem.parts, state, sampler, steps))
+        return stride_along(lambda m: step(problem.parts, state, sampler, m), state, steps)
 
     def iterate(self, problem: Any, state: Any) -> NDArray[np.float64]:
         if isinstance(state, PNormState):
@@ -92,7 +94,8 @@ def _prox_sgd(parts, state, sampler, steps):
         if not estimate(parts, w, shrinkage, sampler, batch):
             return step
         state.time[0] += 1
-        gamma = state.schedule.at(state.time[0])
+        state.stride.measure_batch(parts, batch)
+        gamma = state.stride.step_at(state.time[0])
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
         shrinkage.shrink(w, gamma)
@@ -108,7 +111,8 @@ def _p_norm_sgd(parts, state, sampler, steps):
         if not estimate(parts, w, state.shrinkage, sampler, batch):
             return step
         state.time[0] += 1
-        gamma = state.schedule.at(state.time[0])
+        state.stride.measure_batch(parts, batch)
+        gamma = state.stride.step_at(state.time[0])
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], dual)
         state.shrinkage.shrink(dual, gamma)

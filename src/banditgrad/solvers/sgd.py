@@ -1,5 +1,6 @@
 """Stochastic gradient descent, equation (2):  w ← w - γ_t (ĝ(w) + λ ∇r(w)),  ĝ = ∇φ_i(w) / (n p_i)."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,14 +9,14 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
 from banditgrad.rows import add
-from banditgrad.schedules import as_schedule
 from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
 from banditgrad.solvers.shrinkage import choose, settled
+from banditgrad.solvers.stride import check_stride, new_stride, stride_along
 
 
 class SgdState(NamedTuple):
     w: NDArray[np.float64]
-    schedule: Any
+    stride: Any
     shrinkage: Any
     batch: Batch
     time: NDArray[np.int64]  # steps made
@@ -27,31 +28,32 @@ class Sgd(Solver):
 
     Parameters
     ----------
-    step_size : float or Schedule
-        γ_t: a number, `InverseTime`, `ShiftedInverseTime` or your own schedule.
+    step_size : float, Schedule or "auto"
+        γ_t: a number, `InverseTime`, `ShiftedInverseTime` or your own schedule; "auto" finds it while running.
     average : None or "linear"
         Whether the solution is the last iterate or 2/(T(T+1)) Σ_t t w^t, for which theorem 2 holds.
     batch_size : int
         How many rows one step draws, all from one p; each is fed back.
     """
 
-    step_size: Any
+    step_size: Any = "auto"
     average: str | None = None
     batch_size: int = 1
 
     def __post_init__(self) -> None:
-        as_schedule(self.step_size)
+        check_stride(self, self.step_size)
         check_batch_size(self, self.batch_size)
         if self.average not in (None, "linear"):
             raise ValueError(f'Sgd expects average=None or average="linear", got {self.average!r}.')
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> SgdState:
-        schedule = as_schedule(self.step_size)
-        shrinkage = choose(problem, schedule, proximal=False, average=self.average is not None)
-        return SgdState(w, schedule, shrinkage, new_batch(self.batch_size), np.zeros(1, np.int64))
+        _, l2 = problem.shrinkage or (0.0, 0.0)
+        stride = new_stride(problem, self.step_size, w, self.batch_size, longest=0.5 / l2 if l2 > 0.0 else math.inf)
+        shrinkage = choose(problem, stride, proximal=False, average=self.average is not None)
+        return SgdState(w, stride, shrinkage, new_batch(self.batch_size), np.zeros(1, np.int64))
 
     def advance(self, problem: Any, state: SgdState, sampler: Any, steps: int) -> int:
-        return int(_sgd(problem.parts, state, sampler, steps))
+        return stride_along(lambda m: _sgd(problem.parts, state, sampler, m), state, steps)
 
     def iterate(self, problem: Any, state: SgdState) -> NDArray[np.float64]:
         w, shrinkage = settled(state.shrinkage, state.w)
@@ -72,7 +74,8 @@ def _sgd(parts, state, sampler, steps):
         if not estimate(parts, w, shrinkage, sampler, batch):
             return step
         state.time[0] += 1
-        gamma = state.schedule.at(state.time[0])
+        state.stride.measure_batch(parts, batch)
+        gamma = state.stride.step_at(state.time[0])
         shrinkage.shrink(w, gamma)  # the sub-gradient is taken at w^t, before the gradient step
         for k in range(batch.i.size):
             shrinkage.catch_step(parts.rows, batch.i[k], w, gamma)

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline, kernel
 from banditgrad.rows import Csr, dot
-from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
 
 Vector = NDArray[np.float64]
 
@@ -116,7 +115,7 @@ class LazySubgradient(NamedTuple):
 
     l1: float
     l2: float
-    constant: bool  # whether the step size is constant,
+    constant: bool  # whether the step size is constant within a block,
     falling: bool  # or at least never grows
     weighted_sum: Vector
     clock: NDArray[np.int64]
@@ -310,7 +309,7 @@ def _alternating_sum(tables, v, a, b, t):
     return centre * signs + (v - centre) * (tables[b, Q] - tables[a, Q]) * tables[a, INVERSE_P]
 
 
-def choose(problem: Any, schedule: Any, *, proximal: bool, average: bool = False) -> Any:
+def choose(problem: Any, stride: Any, *, proximal: bool, average: bool = False) -> Any:
     """Lazy for sparse rows and penalties with a closed form, else eager."""
     strengths = problem.shrinkage
     if not isinstance(problem.parts.rows, Csr) or strengths is None:
@@ -324,9 +323,7 @@ def choose(problem: Any, schedule: Any, *, proximal: bool, average: bool = False
     seen = np.zeros(problem.d, np.uint32)
     if proximal:
         return LazyProx(l1, l2, clock, tables, seen)
-    constant = isinstance(schedule, Constant)
-    falling = isinstance(schedule, (Constant, InverseTime, ShiftedInverseTime))
-    return LazySubgradient(l1, l2, constant, falling, weighted_sum, clock, tables, seen)
+    return LazySubgradient(l1, l2, stride.constant, stride.falling, weighted_sum, clock, tables, seen)
 
 
 def eager(problem: Any, *, proximal: bool, average: bool = False) -> Eager:
@@ -338,10 +335,11 @@ def settled(shrinkage: Any, w: Vector) -> Any:
     """The iterate, and the shrinkage with its weighted sum, as of now, without touching the run."""
     copies = [value.copy() if isinstance(value, np.ndarray) else value for value in shrinkage]
     shrinkage, w = type(shrinkage)(*copies), w.copy()
-    _settle(shrinkage, w)
+    settle(shrinkage, w)
     return w, shrinkage
 
 
 @kernel
-def _settle(shrinkage, w):
+def settle(shrinkage, w):
+    """Bring w up to date in place."""
     shrinkage.settle(w)

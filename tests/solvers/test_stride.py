@@ -1,0 +1,58 @@
+"""The automatic step of SGD and its kin."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import banditgrad as bg
+from hard import hard_problems
+from reference import loss_derivative
+
+
+def test_steps_are_distance_over_gradients(small_data, rng):
+    """γ_t = max ‖w_s - w_0‖ / √Σ ‖ĝ_s‖², the distance taken at the ends of blocks of 16 steps."""
+    X, y = small_data
+    n, batch = len(y), 3
+    draws = rng.integers(0, n, 40 * batch)
+    problem = bg.Problem(sp.csr_array(X), y, bg.Logistic(), fit_intercept=True)
+    A = np.hstack([X, np.ones((n, 1))])
+    w, squares = np.zeros(13), 0.0
+    typical = np.sqrt(np.mean(problem.gradient_norms(w) ** 2))
+    reach = 0.5 / problem.smoothness.max() * typical
+    for t in range(40):
+        i = draws[batch * t : batch * (t + 1)]
+        g = (loss_derivative("Logistic", A[i] @ w, y[i])[:, None] * A[i]).mean(axis=0)
+        squares += g @ g
+        w = w - reach / np.sqrt(squares) * g
+        if (t + 1) % 16 == 0:
+            reach = max(reach, np.linalg.norm(w))
+    for solver in (bg.Sgd(batch_size=batch), bg.ProxSgd(batch_size=batch)):
+        replay = bg.Replay(draws, np.full(n, 1 / n))
+        got = bg.minimise(problem, solver, replay, passes=len(draws) / n, record_every=0.21).w
+        np.testing.assert_allclose(got, w, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", [bg.Sgd(), bg.ProxSgd(), bg.Sqn(batch_size=10)], ids=lambda s: type(s).__name__)
+def test_auto_does_no_harm_and_mostly_good_on_hard_data(solver):
+    gains = []
+    for case, problem in hard_problems().items():
+        start = problem.value(np.zeros(problem.dimension))
+        result = bg.minimise(problem, solver, bg.Mabs(), passes=200, seed=0)
+        assert result.reason is bg.Reason.PASSES_DONE, case
+        assert result.value <= 1.001 * start, case
+        gains.append(result.value < 0.97 * start)
+    assert sum(gains) >= 10
+
+
+def test_less_variance_gives_longer_steps(rng):
+    """A better sampler is taken advantage of without being told."""
+    X = rng.standard_normal((2000, 10)) * np.exp(1.5 * rng.standard_normal(2000))[:, None]
+    problem = bg.Problem(X, np.sign(X @ rng.standard_normal(10) + rng.standard_normal(2000)), penalty=bg.L1(1e-3))
+    values = [bg.minimise(problem, bg.ProxSgd(), s, passes=30, seed=0).value for s in (bg.Mabs(), bg.Uniform())]
+    assert values[0] < values[1]
+
+
+def test_words_other_than_auto_are_refused():
+    for kind in (bg.Sgd, bg.ProxSgd, bg.Sqn):
+        with pytest.raises(TypeError, match='"auto"'):
+            kind("fast")
