@@ -19,6 +19,7 @@ SAMPLERS = {
     "Mabs(mix=bounds)": bg.Mabs(mix="bounds", delta="bound", relax=2.0),
     "Mabs(mix=smoothness)": bg.Mabs(mix="smoothness"),
     "Mabs(reset_every)": bg.Mabs(reset_every=10_000),
+    "Auto": bg.Auto(),
     "Vrb": bg.Vrb(),
     "RecentNorm": bg.RecentNorm(),
     "RecentNorm(mix=smoothness)": bg.RecentNorm(mix="smoothness"),

@@ -14,7 +14,7 @@ from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
 from banditgrad.minimise import History, Progress, Reason, Result, minimise
 from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
 from banditgrad.problem import Problem
-from banditgrad.samplers import Importance, Mabs, RecentNorm, Replay, Sampler, Sampling, Setup, Uniform, Vrb
+from banditgrad.samplers import Auto, Importance, Mabs, RecentNorm, Replay, Sampler, Sampling, Setup, Uniform, Vrb
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
 from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, Sgd, Solver, Sqn
 
@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "L1",
+    "Auto",
     "Constant",
     "ElasticNet",
     "Euclidean",

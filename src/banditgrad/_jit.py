@@ -239,12 +239,12 @@ def bits_float(typingctx: Any, bits: Any) -> Any:
 
 @intrinsic
 def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-    """Ask the processor to bring array[index] into its cache; no effect on results."""
+    """Ask the processor to bring array[index], or the start of that row, into its cache; no effect on results."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array_type = signature.args[0]
-        base = context.make_array(array_type)(context, builder, args[0]).data
-        address = builder.bitcast(builder.gep(base, [args[1]]), ir.IntType(8).as_pointer())
+        parts = context.make_array(signature.args[0])(context, builder, args[0])
+        base = builder.bitcast(parts.data, ir.IntType(8).as_pointer())
+        address = builder.gep(base, [builder.mul(args[1], builder.extract_value(parts.strides, 0))])
         i32 = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, i32, i32, i32])
         function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditgrad.problem import Problem, effective_variance, optimal_variance
-from banditgrad.samplers import Sampler, Sampling, Uniform
-from banditgrad.solvers import Solver
+from banditgrad.samplers import Auto, Sampler, Sampling
+from banditgrad.solvers import ProxSvrg, Solver
 from banditgrad.solvers.base import BAD_INDEX
 
 # Kernels run for about this long between two looks at the clock and at Ctrl-C.
@@ -83,8 +83,8 @@ class Progress:
 
 def minimise(
     problem: Problem,
-    solver: Solver,
-    sampler: Sampler | None = None,
+    solver: Solver | str = "auto",
+    sampler: Sampler | str = "auto",
     *,
     passes: float = 50,
     seed: Any = None,
@@ -101,10 +101,10 @@ def minimise(
     Parameters
     ----------
     problem : Problem
-    solver : Solver
-        `Sgd`, `ProxSgd` or your own.
-    sampler : Sampler, optional
-        `Uniform` unless given; `Mabs` is the paper's.
+    solver : Solver or "auto"
+        `Saga`, `Sgd`, `Sqn`, ... or your own; "auto" is `ProxSvrg`, whose step finds itself.
+    sampler : Sampler or "auto"
+        `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not.
     passes : float
         How many times n rows to draw at most, in whole steps. Full gradients of snapshot methods come on top.
     seed : int, SeedSequence or numpy Generator, optional
@@ -125,9 +125,10 @@ def minimise(
     progress : bool
         Whether to show a progress bar, if the output is a terminal.
     """
+    solver = ProxSvrg() if isinstance(solver, str) and solver == "auto" else solver
+    sampler = Auto() if isinstance(sampler, str) and sampler == "auto" else sampler
     _check(problem, solver, sampler, passes, tol, time_limit, record_every)
     open_ended = time_limit is not None or tol > 0.0
-    sampler = Uniform() if sampler is None else sampler
     run = _Run(problem, solver, sampler, passes, seed, w0, record_variance, open_ended)
     reason = Reason.PASSES_DONE
     try:
@@ -260,11 +261,9 @@ def _check(
     if not isinstance(problem, Problem):
         raise TypeError(f"minimise expects a Problem first, got {type(problem).__name__}.")
     for value, kind, name in ((solver, Solver, "solver"), (sampler, Sampler, "sampler")):
-        if value is None and name == "sampler":
-            continue
         if not isinstance(value, kind):
             remedy = f" Did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
-            raise TypeError(f"minimise expects {name} to be a {kind.__name__}, got {value!r}.{remedy}")
+            raise TypeError(f"minimise expects {name} to be a {kind.__name__} or "auto", got {value!r}.{remedy}")
     for name, number in (("passes", passes), ("record_every", record_every)):
         if not 0.0 < number < math.inf:
             raise ValueError(f"minimise expects {name} to be positive and finite, got {number!r}.")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditgrad._jit import bridge, check_part, kernel
+from banditgrad._jit import bridge, check_part, kernel, prefetch
 from banditgrad.losses import Logistic, Loss
 from banditgrad.penalties import Penalty, Zero
 from banditgrad.rows import add, as_rows, dot, read_only, squared_norms
@@ -31,6 +31,11 @@ class Terms(NamedTuple):
     def slope(self, i, z):
         value = self.loss.derivative(z, self.targets[i])
         return value * self.weights[i] if self.weights.size > 0 else value
+
+    def fetch(self, i):
+        prefetch(self.targets, i)
+        if self.weights.size > 0:
+            prefetch(self.weights, i)
 
     def curve(self, i, z):
         value = self.bend.second(self.loss, z, self.targets[i])

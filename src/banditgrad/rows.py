@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from banditgrad._jit import bridge, inline, kernel
+from banditgrad._jit import bridge, inline, kernel, prefetch
 
 
 @bridge
@@ -26,6 +26,9 @@ class Rows(Protocol):
     def column(self, i: int, k: int) -> int: ...
 
     def entry(self, i: int, k: int) -> float: ...
+
+    def fetch(self, i: int) -> None:
+        """Ask for row i, which will be needed soon."""
 
 
 class Dense(NamedTuple):
@@ -43,6 +46,9 @@ class Dense(NamedTuple):
 
     def entry(self, i, k):
         return self.matrix[i, k]
+
+    def fetch(self, i):
+        prefetch(self.matrix, i)
 
 
 class Csr(NamedTuple):
@@ -62,6 +68,12 @@ class Csr(NamedTuple):
 
     def entry(self, i, k):
         return self.data[k]
+
+    def fetch(self, i):
+        first = np.int64(self.indptr[i])
+        prefetch(self.indices, first)
+        prefetch(self.data, first)
+        prefetch(self.data, first + 8)
 
 
 # Sums may be reordered, so that dense dot products use vector instructions.

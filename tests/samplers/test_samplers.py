@@ -212,6 +212,37 @@ def test_duplicates_in_a_batch_count_each_time():
     assert once.probability(2) < together.probability(2)
 
 
+def run_auto(a, draws, smoothness=None):
+    sampling = bg.Auto().start(len(a), seed=0, smoothness=smoothness)
+    adaptive = []
+    for _ in range(draws // 100):
+        i, p = sampling.draw(100)
+        sampling.update(i, a[i], p)
+        adaptive.append(sampling.statistics()["adaptive"])
+    return sampling, adaptive
+
+
+def test_auto_is_adaptive_only_where_it_pays(rng):
+    n = 2000
+    alike, unlike = rng.uniform(0.5, 1.5, n), np.exp(2.0 * rng.standard_normal(n))
+    sampling, adaptive = run_auto(alike, 20 * n)
+    assert not any(adaptive)
+    np.testing.assert_array_equal(sampling.probabilities(), 1.0 / n)
+    sampling, adaptive = run_auto(unlike, 20 * n)
+    assert not adaptive[0]
+    assert all(adaptive[n // 100 :])
+    assert np.sum(unlike / sampling.probabilities()) < 0.5 * np.sum(unlike * n)
+
+
+def test_auto_starts_adaptive_where_rows_differ_and_gives_up_where_gradients_do_not(rng):
+    n = 2000
+    sampling, adaptive = run_auto(np.ones(n), 8 * n, smoothness=np.exp(2.0 * rng.standard_normal(n)))
+    assert adaptive[0]
+    assert not adaptive[-1]
+    waits = sampling.state.patience
+    assert waits[0] == 2 * waits[1]  # longer before the next try
+
+
 def test_replay_draws_what_it_is_given():
     p = np.array([0.2, 0.3, 0.5])
     sampling = bg.Replay([2, 0, 1], p).start(3)

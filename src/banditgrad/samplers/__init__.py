@@ -1,5 +1,6 @@
 """Samplers: how the next row is chosen."""
 
+from banditgrad.samplers.auto import Auto
 from banditgrad.samplers.base import Sampler, SamplerState, Sampling, Setup
 from banditgrad.samplers.importance import Importance
 from banditgrad.samplers.mabs import Mabs
@@ -8,6 +9,7 @@ from banditgrad.samplers.rivals import RecentNorm, Vrb
 from banditgrad.samplers.uniform import Uniform
 
 __all__ = [
+    "Auto",
     "Importance",
     "Mabs",
     "RecentNorm",

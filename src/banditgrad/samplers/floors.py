@@ -24,9 +24,10 @@ class EvenFloor(NamedTuple):
 
 
 class UnevenFloor(NamedTuple):
-    """Any q_i, held in an urn of its own."""
+    """Any q_i, drawn from an urn of its own."""
 
     urn: Urn
+    q: NDArray[np.float64]  # the same once more: p_i is asked of rows that this urn did not draw
 
     def mixed_draw(self, urn, stream, eta):
         coin = unit(peek(stream, 0))
@@ -36,7 +37,11 @@ class UnevenFloor(NamedTuple):
         return urn.pick(stream, 0.0)
 
     def floor(self, i):
-        return self.urn.share(i)
+        return self.q[i]
+
+    def faults(self, arrays: dict[str, NDArray[np.float64]]) -> list[str]:
+        q = arrays["q"]
+        return [] if q.min() >= 0.0 and abs(q.sum() - 1.0) < 1e-6 else ["the shares it mixes with do not sum to 1"]
 
 
 def new_floor(q: NDArray[np.float64] | None, n: int) -> EvenFloor | UnevenFloor:
@@ -45,4 +50,4 @@ def new_floor(q: NDArray[np.float64] | None, n: int) -> EvenFloor | UnevenFloor:
         return EvenFloor(1.0 / n)
     urn = empty_urn(n)
     fill(urn, q / q.max())
-    return UnevenFloor(urn)
+    return UnevenFloor(urn, q / q.sum())

@@ -53,16 +53,14 @@ class MabsState(NamedTuple):
         level, clock = self.level, self.clock
         clock[UPDATES] += 1
         n_p = n * p_i
-        rate = level[RATE]
+        scale = 1.0
         if self.learning != 0.0:
             n_q = n * self.floor_of.floor(i) if self.uneven != 0.0 else 1.0
-            rate *= _learned_scale(level, min(clock[UPDATES], n), a_i, n_p, n_q)
-        x = rate * a_i / (n_p * n_p * n_p)  # δ a_i / p_i³, line 5 of Algorithm 1
-        if x > 1.0:
-            x = 1.0
-            clock[CLIPPED] += 1
+            scale = _learned_scale(level, min(clock[UPDATES], n), a_i, n_p, n_q)
+        x = level[RATE] * a_i / (n_p * n_p * n_p * scale) if scale > 0.0 else 0.0  # δ a_i / p_i³, line 5 of Algorithm 1
+        clock[CLIPPED] += x > 1.0
         if x > 0.0:
-            self.urn.multiply(i, math.exp(x))
+            self.urn.multiply(i, math.exp(min(x, 1.0)))
         if self.doubling != 0.0 and clock[UPDATES] >= clock[HORIZON]:
             clock[HORIZON] *= 2
             level[RATE] = self.gain / math.sqrt(clock[HORIZON])
@@ -80,10 +78,10 @@ class MabsState(NamedTuple):
 
 @inline
 def _learned_scale(level, memory, a_i, n_p, n_q):
-    """1 / √mean(a²), after moving the estimate towards a_i² / (n p_i), which is unbiased, by 1/memory."""
+    """√mean(a²), after moving the estimate towards a_i² / (n p_i), which is unbiased, by 1/memory."""
     ratio = min(a_i / (n_q * n_q), 1e150) if a_i > 0.0 else 0.0  # its square is finite
-    level[MOMENT] += (ratio * ratio / n_p - level[MOMENT]) / memory
-    return 1.0 / math.sqrt(level[MOMENT]) if level[MOMENT] > 0.0 else 0.0
+    level[MOMENT] += (ratio * ratio - n_p * level[MOMENT]) / (n_p * memory)
+    return math.sqrt(level[MOMENT]) if level[MOMENT] > 0.0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

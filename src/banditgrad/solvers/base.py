@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import inline
+from banditgrad._jit import inline, prefetch
 
 BAD_INDEX = -1
 
@@ -37,15 +37,27 @@ class Solver(ABC):
 
 
 class Batch(NamedTuple):
-    """Room for one mini-batch: indices, probabilities, and the factors of x_i in the gradient estimator."""
+    """Room for one mini-batch, of one row or more, and for the next one.
+
+    The next batch is drawn one step early, so that its rows are on their way while this one is worked on. It does not
+    know of this batch's feedback yet; the estimator stays unbiased, since p is that of the draw.
+    """
 
     i: NDArray[np.int64]
     p: NDArray[np.float64]
-    factor: NDArray[np.float64]
+    factor: NDArray[np.float64]  # of x_i in the gradient estimator
+    feedback: NDArray[np.float64]  # a_i that the sampler is yet to be told, or NONE
+    next_i: NDArray[np.int64]  # UNKNOWN before the first step
+    next_p: NDArray[np.float64]
+
+
+UNKNOWN = -2
+NONE = -1.0
 
 
 def new_batch(size: int) -> Batch:
-    return Batch(np.zeros(size, np.int64), np.zeros(size), np.zeros(size))
+    i, next_i = np.zeros(size, np.int64), np.full(size, UNKNOWN)
+    return Batch(i, np.zeros(size), np.zeros(size), np.full(size, NONE), next_i, np.zeros(size))
 
 
 def check_batch_size(owner: Any, size: Any) -> None:
@@ -54,24 +66,52 @@ def check_batch_size(owner: Any, size: Any) -> None:
 
 
 @inline
-def draw_batch(sampler, batch, n):
-    """Draw the indices of a batch, all from one p; False where a sampler draws what is not a row."""
+def draw_batch(parts, sampler, batch):
+    """Take the batch drawn before and draw the next, all from one p; False where it holds what is not a row."""
+    n = parts.norms2.size
+    tell(sampler, batch)
+    if batch.next_i[0] == UNKNOWN:
+        _draw_next(parts, sampler, batch, n)
     for k in range(batch.i.size):
-        i = sampler.draw()
+        i = batch.next_i[k]
         if i < 0 or i >= n:
             return False
         batch.i[k] = i
-        batch.p[k] = sampler.probability(i)
+        batch.p[k] = batch.next_p[k]
+    _draw_next(parts, sampler, batch, n)
     return True
 
 
 @inline
-def estimate(parts, w, shrinkage, sampler, batch):
-    """Factors f with ĝ = Σ_k f_k x_{i_k}, the mean over the batch of ∇φ_i(w) / (n p_i), equation (3); feed back a_i.
+def tell(sampler, batch):
+    """Feed back what is known of the batch. Done just before the next draw, when the a_i have long been computed: the
+    processor need not wait for them."""
+    for k in range(batch.i.size):
+        if batch.feedback[k] >= 0.0:
+            sampler.update(batch.i[k], batch.p[k], batch.feedback[k])
+        batch.feedback[k] = NONE
+
+
+@inline
+def _draw_next(parts, sampler, batch, n):
+    for k in range(batch.i.size):
+        i = sampler.draw()
+        batch.next_i[k] = i
+        if i >= 0 and i < n:
+            batch.next_p[k] = sampler.probability(i)
+            parts.rows.fetch(i)
+            parts.terms.fetch(i)
+            prefetch(parts.norms2, i)
+
+
+@inline
+def estimate(parts, w, shrinkage, batch):
+    """Factors f with ĝ = Σ_k f_k x_{i_k}, the mean over the batch of ∇φ_i(w) / (n p_i), equation (3), and the a_i.
 
     False, before anything is changed, where a number is not finite.
     """
     n, size = parts.norms2.size, batch.i.size
+    a_unit = 1.0 / n / n
     for k in range(size):
         i = batch.i[k]
         z = shrinkage.margin(parts.rows, i, w)
@@ -81,6 +121,6 @@ def estimate(parts, w, shrinkage, sampler, batch):
         batch.factor[k] = slope
     for k in range(size):
         i, slope = batch.i[k], batch.factor[k]
-        sampler.update(i, batch.p[k], slope * slope * parts.norms2[i] / n / n)  # a_i = ‖∇φ_i(w)‖² / n²
+        batch.feedback[k] = slope * slope * parts.norms2[i] * a_unit  # a_i = ‖∇φ_i(w)‖² / n²
         batch.factor[k] = slope / (size * n * batch.p[k])
     return True

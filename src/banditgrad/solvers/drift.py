@@ -25,6 +25,9 @@ from banditgrad.rows import Csr, add, dot
 
 Vector = NDArray[np.float64]
 
+# One coordinate in one place: a touch costs one cache line.
+COORDINATE = np.dtype([("w", "f8"), ("g", "f8"), ("seen", "f8"), ("total", "f8")])  # seen: up to date as of this step
+
 # columns of `tables`
 A, B, SUM_A, SUM_B = 0, 1, 2, 3  # α^k, α + ⋯ + α^k, and the sums of both over 1..k
 
@@ -38,14 +41,13 @@ class EagerDrift(NamedTuple):
     w: Vector
     g: Vector
     total: Vector  # the sum of the iterates, or empty where it is not asked for
-    clock: NDArray[np.int64]
 
     def margin_at(self, rows, i, gamma):
         """<x_i, w>, with the coordinates of row i brought up to date."""
         return dot(rows, i, self.w)
 
     def move(self, rows, i, factor, change, gamma):
-        """One step: w ← prox(w - γ (factor · x_i + g), γ), then g ← g + change · x_i."""
+        """One step: w ← prox(w - γ (factor · x_i + g), γ), then g ← g + change · x_i. `margin_at` comes before."""
         w, g = self.w, self.g
         for j in range(w.size):
             w[j] -= gamma * g[j]
@@ -58,15 +60,13 @@ class EagerDrift(NamedTuple):
             add(rows, i, change, g)
 
     def arrive(self, gamma):
-        """Bring every coordinate, and the sum, up to date."""
+        """Bring every coordinate up to date: now w, g and total hold what their names say."""
+
+    def depart(self):
+        """Go on from w, g and total, which the caller may have changed."""
 
     def change_step(self, gamma):
         """Make ready for another step size; everything is up to date."""
-
-    def restart(self):
-        """Make ready to go on from another w, set by the caller."""
-        for j in range(self.total.size):
-            self.total[j] = 0.0
 
 
 class LazyDrift(NamedTuple):
@@ -74,77 +74,92 @@ class LazyDrift(NamedTuple):
 
     l1: float
     l2: float
+    penalised: int
     w: Vector
     g: Vector
     total: Vector
-    clock: NDArray[np.int64]  # steps of this block
-    seen: NDArray[np.uint32]  # the step of the block up to which a coordinate is up to date
+    clock: NDArray[np.float64]  # steps of this block
+    coordinates: NDArray[np.void]  # COORDINATE records: what is true between `depart` and `arrive`
     tables: NDArray[np.float64]  # of one row where l2 = 0
 
     def margin_at(self, rows, i, gamma):
-        now, w = self.clock[0], self.w
-        z = w[w.size - 1] if rows.intercept != 0.0 else 0.0
+        now, c = self.clock[0], self.coordinates
+        z = c[c.size - 1].w if rows.intercept != 0.0 else 0.0
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
-            missed = now - np.int64(self.seen[j])
-            if missed > 0:
-                _travel(self, j, missed, gamma)
-            z += rows.entry(i, k) * w[j]
+            w = _caught_up(self, j, now, gamma)
+            c[j].w = w
+            z += rows.entry(i, k) * w
         return z
 
     def move(self, rows, i, factor, change, gamma):
-        now, w, g = self.clock[0] + 1, self.w, self.g
+        now, c = self.clock[0] + 1.0, self.coordinates
         alpha, threshold = 1.0 / (1.0 + gamma * self.l2), gamma * self.l1
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
-            u = w[j] - gamma * (factor * rows.entry(i, k) + g[j])
-            g[j] += change * rows.entry(i, k)
-            w[j] = math.copysign(alpha * max(abs(u) - threshold, 0.0), u)
-            self.seen[j] = now
+            x = rows.entry(i, k)
+            u = c[j].w - gamma * (factor * x + c[j].g)
+            w = math.copysign(alpha * max(abs(u) - threshold, 0.0), u)
+            c[j].w = w
+            c[j].g += change * x
+            c[j].seen = now
             if self.total.size > 0:
-                self.total[j] += w[j]
+                c[j].total += w
         if rows.intercept != 0.0:
-            d = self.seen.size
-            w[d] -= gamma * (factor + g[d])
-            g[d] += change
-            if self.total.size > 0:
-                self.total[d] += w[d]
+            last = c.size - 1
+            c[last].w -= gamma * (factor + c[last].g)
+            c[last].g += change
+            c[last].total += c[last].w
         self.clock[0] = now
-        if now + 1 >= MAX_BLOCK or (self.l2 > 0.0 and now + 1 >= self.tables.shape[0]):
+        if self.l2 > 0.0 and now + 1.0 >= self.tables.shape[0]:
             self.arrive(gamma)
 
     def arrive(self, gamma):
-        now = self.clock[0]
-        for j in range(self.seen.size):
-            missed = now - np.int64(self.seen[j])
-            if missed > 0:
-                _travel(self, j, missed, gamma)
-            self.seen[j] = 0
-        self.clock[0] = 0
+        c = self.coordinates
+        for j in range(c.size):
+            if j < self.penalised:
+                c[j].w = _caught_up(self, j, self.clock[0], gamma)
+                c[j].seen = 0.0
+            self.w[j] = c[j].w
+            self.g[j] = c[j].g
+            if self.total.size > 0:
+                self.total[j] = c[j].total
+        self.clock[0] = 0.0
 
-    def restart(self):
-        self.clock[0] = 0
-        for j in range(self.seen.size):
-            self.seen[j] = 0
-        for j in range(self.total.size):
-            self.total[j] = 0.0
+    def depart(self):
+        c = self.coordinates
+        self.clock[0] = 0.0
+        for j in range(c.size):
+            c[j].w = self.w[j]
+            c[j].g = self.g[j]
+            c[j].seen = 0.0
+            if self.total.size > 0:
+                c[j].total = self.total[j]
 
     def change_step(self, gamma):
         if self.l2 > 0.0:
             refill(self.tables, gamma * self.l2)
 
 
-MAX_BLOCK = 1 << 31
-
-
 @inline
-def _travel(drift, j, missed, gamma):
-    """Make `missed` steps of coordinate j."""
-    drift.seen[j] += np.uint32(missed)
-    w, total = travelled(drift.w[j], drift.g[j], drift.l1, drift.l2, gamma, missed, drift.tables)
-    drift.w[j] = w
+def _caught_up(drift, j, now, gamma):
+    """w of coordinate j as of now; its sum is brought up to date."""
+    c, l1, l2, tables = drift.coordinates, drift.l1, drift.l2, drift.tables
+    w, g, missed = c[j].w, c[j].g, now - c[j].seen
     if drift.total.size > 0:
-        drift.total[j] += total
+        if missed > 0.0:
+            w, more = travelled(w, g, l1, l2, gamma, np.int64(missed), tables)
+            c[j].total += more
+        return w
+    # The frequent cases first: w stays on its side of zero, or comes to zero and stays there.
+    side = math.copysign(1.0, w) if w != 0.0 else -math.copysign(1.0, g)
+    end, _ = _run(w, gamma * (g + side * l1), l2, missed, tables)
+    if l1 == 0.0 or missed == 0.0 or side * end > 0.0:
+        return end
+    if abs(g) <= l1:
+        return 0.0
+    end, _ = travelled(w, g, l1, l2, gamma, np.int64(missed), tables)
+    return end
 
 
 @inline
@@ -173,9 +188,10 @@ def _run(v, speed, l2, k, tables):
     """A_k v - B_k speed and the sum of these from 1 to k."""
     if l2 == 0.0:
         return v - k * speed, k * v - 0.5 * k * (k + 1.0) * speed
+    row = np.uint64(k)
     return (
-        tables[k, A] * v - tables[k, B] * speed,
-        tables[k, SUM_A] * v - tables[k, SUM_B] * speed,
+        tables[row, A] * v - tables[row, B] * speed,
+        tables[row, SUM_A] * v - tables[row, SUM_B] * speed,
     )
 
 
@@ -201,15 +217,21 @@ def _steps_above(v, speed, l2, tables, m):
 def new_drift(problem: Any, w: Vector, gamma: float, *, mean: bool = False) -> Any:
     """Lazy for sparse rows and penalties with a closed form, else eager."""
     g, total = np.zeros_like(w), np.zeros(w.size if mean else 0)
-    clock = np.zeros(1, np.int64)
     strengths = problem.shrinkage
     if not isinstance(problem.parts.rows, Csr) or strengths is None:
-        return EagerDrift(problem.penalty, problem.d, w, g, total, clock)
+        return EagerDrift(problem.penalty, problem.d, w, g, total)
     l1, l2 = strengths
     steps = max(1024, min(problem.d, 1 << 20)) if l2 > 0.0 else 0
     tables = np.zeros((steps + 1, 4))
     fill_tables(tables, gamma * l2)
-    return LazyDrift(l1, l2, w, g, total, clock, np.zeros(problem.d, np.uint32), tables)
+    lazy = LazyDrift(l1, l2, problem.d, w, g, total, np.zeros(1), np.zeros(w.size, COORDINATE), tables)
+    depart(lazy)
+    return lazy
+
+
+@kernel
+def depart(drift):
+    drift.depart()
 
 
 @kernel

@@ -14,7 +14,7 @@ from banditgrad._jit import inline, kernel
 from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.penalties import L1, Zero
 from banditgrad.rows import add
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch, tell
 from banditgrad.solvers.shrinkage import Eager, choose, eager, settled
 from banditgrad.solvers.stride import check_stride, new_stride, stride_along
 
@@ -89,9 +89,9 @@ class ProxSgd(Solver):
 def _prox_sgd(parts, state, sampler, steps):
     w, shrinkage, batch = state.w, state.shrinkage, state.batch
     for step in range(steps):
-        if not draw_batch(sampler, batch, parts.norms2.size):
+        if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
-        if not estimate(parts, w, shrinkage, sampler, batch):
+        if not estimate(parts, w, shrinkage, batch):
             return step
         state.time[0] += 1
         state.stride.measure_batch(parts, batch)
@@ -99,6 +99,7 @@ def _prox_sgd(parts, state, sampler, steps):
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
         shrinkage.shrink(w, gamma)
+    tell(sampler, batch)
     return steps
 
 
@@ -106,9 +107,9 @@ def _prox_sgd(parts, state, sampler, steps):
 def _p_norm_sgd(parts, state, sampler, steps):
     w, dual, batch = state.w, state.dual, state.batch
     for step in range(steps):
-        if not draw_batch(sampler, batch, parts.norms2.size):
+        if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
-        if not estimate(parts, w, state.shrinkage, sampler, batch):
+        if not estimate(parts, w, state.shrinkage, batch):
             return step
         state.time[0] += 1
         state.stride.measure_batch(parts, batch)
@@ -117,6 +118,7 @@ def _p_norm_sgd(parts, state, sampler, steps):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], dual)
         state.shrinkage.shrink(dual, gamma)
         link(dual, state.exponent, w)
+    tell(sampler, batch)
     return steps
 
 

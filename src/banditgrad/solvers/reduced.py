@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import bridge, inline, kernel
+from banditgrad._jit import bridge, inline, kernel, prefetch
 from banditgrad._random import new_stream, peek, skip, unit
 from banditgrad.rows import add, dot
-from banditgrad.solvers.base import BAD_INDEX, Solver
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, draw_batch, new_batch, tell
 from banditgrad.solvers.drift import arrived, new_drift
 from banditgrad.solvers.guard import GAP, LIMIT, UNTIL, Guard, approve, new_guard, objective
-from banditgrad.solvers.pace import Pace, check_step_size, keep_pace, largest_curve, new_pace, note
+from banditgrad.solvers.pace import Pace, check_step_size, keep_pace, largest_curve, new_block, new_pace, note
 
 Vector = NDArray[np.float64]
 
@@ -84,6 +84,7 @@ class ReducedState(NamedTuple):
     snapshot: Vector  # w̃, empty for SAGA
     stream: NDArray[np.uint64]
     clock: NDArray[np.int64]
+    batch: Batch  # of one row
     pace: Pace
     guard: Guard
 
@@ -105,7 +106,7 @@ class Reduced(Solver):
         return False
 
     def start(self, problem: Any, w: Vector, seed: Any) -> ReducedState:
-        pace = new_pace(problem, self.step_size)
+        pace = new_pace(problem, self.step_size, means=self.wants_mean())
         bins = self.bins(problem, pace.step[0])
         drift = new_drift(problem, w, pace.step[0], mean=self.wants_mean())
         state = ReducedState(
@@ -115,6 +116,7 @@ class Reduced(Solver):
             snapshot=np.zeros(0 if bins is None else w.size),
             stream=new_stream(seed),
             clock=np.array([-1 if bins is None else 0, 0]),
+            batch=new_batch(1),
             pace=pace,
             guard=new_guard(problem, w),
         )
@@ -139,16 +141,18 @@ class Reduced(Solver):
 
 @kernel
 def _reduced(parts, state, sampler, steps):
-    n, drift, table, clock = parts.norms2.size, state.drift, state.table, state.clock
+    n, drift, table, clock, batch = parts.norms2.size, state.drift, state.table, state.clock, state.batch
     memory = clock[LEFT] < 0  # SAGA
+    one_nth = 1.0 / n
+    a_unit = one_nth * one_nth
     for step in range(steps):
         if clock[LEFT] == 0:
             _take_snapshot(parts, state)
         gamma = state.pace.step[0]
-        i = sampler.draw()
-        if i < 0 or i >= n:
+        if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
-        p_i = sampler.probability(i)
+        i, p_i = batch.i[0], batch.p[0]
+        prefetch(table, max(batch.next_i[0], 0))
         z = drift.margin_at(parts.rows, i, gamma)
         slope = parts.terms.slope(i, z)
         change = slope - table[i, SLOPE]
@@ -158,12 +162,13 @@ def _reduced(parts, state, sampler, steps):
                 return step
             _go_back(parts, state, math.inf)
             continue
-        sampler.update(i, p_i, energy / n / n)  # a_i
-        factor = change / (n * p_i)
+        batch.feedback[0] = energy * a_unit  # a_i
+        weight = 1.0 / (n * p_i)
+        factor = change * weight
         if state.pace.automatic and change != 0.0:
             curve = largest_curve(parts.terms, i, table[i, MARGIN], z, change)
-            note(state.pace, energy / (n * p_i) / (n * p_i), change * factor / curve)
-        drift.move(parts.rows, i, factor, change / n if memory else 0.0, gamma)
+            note(state.pace, energy * weight * weight, change * factor / curve)
+        drift.move(parts.rows, i, factor, change * one_nth if memory else 0.0, gamma)
         if memory:
             table[i, SLOPE] = slope
             table[i, MARGIN] = z
@@ -175,6 +180,7 @@ def _reduced(parts, state, sampler, steps):
             if memory and state.guard.clock[UNTIL] <= 0:
                 drift.arrive(state.pace.step[0])
                 _go_back(parts, state, objective(parts, state.guard, drift.w))
+    tell(sampler, batch)
     return steps
 
 
@@ -184,10 +190,10 @@ def _go_back(parts, state, value):
     drift, pace, guard = state.drift, state.pace, state.guard
     if approve(guard, drift.w, value, pace.step[0]):
         return
-    drift.restart()
+    for j in range(drift.total.size):
+        drift.total[j] = 0.0
     pace.step[0] = guard.numbers[LIMIT]
-    pace.sums[0] = 0.0
-    pace.sums[1] = 0.0
+    new_block(pace)
     drift.change_step(pace.step[0])
     guard.clock[GAP] = parts.norms2.size
     guard.clock[UNTIL] = guard.clock[GAP]
@@ -196,6 +202,7 @@ def _go_back(parts, state, value):
     else:
         state.clock[LEFT] = 0
         state.clock[LENGTH] = 0
+    drift.depart()
 
 
 @inline
@@ -212,6 +219,7 @@ def _take_snapshot(parts, state):
         for j in range(snapshot.size):
             snapshot[j] = drift.w[j]
     _full_gradient(parts, snapshot, state.table, drift.g)
+    drift.depart()
     clock[LENGTH] = state.bins.bin_length(state.stream)
     clock[LEFT] = clock[LENGTH]
 
@@ -243,6 +251,7 @@ def _full_gradient(parts, w, table, g):
 @kernel
 def _fill_table(parts, state, w):
     _full_gradient(parts, w, state.table, state.drift.g)
+    state.drift.depart()
 
 
 @kernel

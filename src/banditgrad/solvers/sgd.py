@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
 from banditgrad.rows import add
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch, tell
 from banditgrad.solvers.shrinkage import choose, settled
 from banditgrad.solvers.stride import check_stride, new_stride, stride_along
 
@@ -69,9 +69,9 @@ class Sgd(Solver):
 def _sgd(parts, state, sampler, steps):
     w, shrinkage, batch = state.w, state.shrinkage, state.batch
     for step in range(steps):
-        if not draw_batch(sampler, batch, parts.norms2.size):
+        if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
-        if not estimate(parts, w, shrinkage, sampler, batch):
+        if not estimate(parts, w, shrinkage, batch):
             return step
         state.time[0] += 1
         state.stride.measure_batch(parts, batch)
@@ -81,4 +81,5 @@ def _sgd(parts, state, sampler, steps):
             shrinkage.catch_step(parts.rows, batch.i[k], w, gamma)
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
+    tell(sampler, batch)
     return steps

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import inline, kernel
 from banditgrad._random import new_stream, uniform_index
 from banditgrad.rows import add, dot
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch, tell
 from banditgrad.solvers.shrinkage import Eager, eager
 from banditgrad.solvers.stride import check_stride, new_stride, stride_along
 
@@ -116,9 +116,9 @@ class Sqn(Solver):
 def _sqn(parts, state, sampler, steps):
     w, v, batch, memory = state.w, state.direction, state.batch, state.memory
     for step in range(steps):
-        if not draw_batch(sampler, batch, parts.norms2.size):
+        if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
-        if not estimate(parts, w, state.shrinkage, sampler, batch):
+        if not estimate(parts, w, state.shrinkage, batch):
             return step
         state.time[0] += 1
         for j in range(w.size):
@@ -135,6 +135,7 @@ def _sqn(parts, state, sampler, steps):
             w[j] -= gamma * v[j]
         if state.time[0] % state.every == 0:
             _learn_pair(parts, state)
+    tell(sampler, batch)
     return steps
 
 

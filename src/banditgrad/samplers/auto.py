@@ -1,0 +1,120 @@
+"""The sampler for those who do not want to choose: adaptive where it pays, uniform where it does not.
+
+A bandit's step costs more than a uniform one, up to half as much again on short rows, and it needs something to find.
+While drawing uniformly, `Auto` looks at every eighth a_i and asks what `RecentNorm` would make of them,
+
+    gain = mean(a) / mean(a / (n p)),    n p = (1 - θ) √a / mean(√a) + θ,
+
+and switches it on where the gain is worth the cost. While `RecentNorm` draws, the same a_i tell the gain that it has,
+mean(a) over mean(a / (n p)) with the p that was used; where that is too little, it is uniform again, and for twice as
+long before the next try.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import inline
+from banditgrad._random import uniform_index
+from banditgrad.samplers.base import Sampler, Setup
+from banditgrad.samplers.rivals import RecentNorm, RecentNormState
+
+WORTH_TRYING = 2.5  # the gain that must be promised
+WORTH_KEEPING = 1.5  # the gain that must be had
+LOOK_EVERY = 8
+
+ON, DRAWS, LOOKS, WAIT = 0, 1, 2, 3  # indices into `clock`: whether adaptive; draws and looks since the last verdict;
+# draws until the next one
+MEAN, MEAN_ROOT, MEAN_OTHER, ROOT = 0, 1, 2, 3  # indices into `sums`: of a, √a and a / (n p); the last mean of √a
+
+
+class AutoState(NamedTuple):
+    adaptive: RecentNormState
+    stream: NDArray[np.uint64]
+    clock: NDArray[np.int64]
+    sums: NDArray[np.float64]
+    n: int
+    patience: NDArray[np.int64]  # draws between two verdicts while uniform; the least
+
+    def draw(self):
+        return self.adaptive.draw() if self.clock[ON] == 1 else uniform_index(self.stream, self.n)
+
+    def probability(self, i):
+        return self.adaptive.probability(i) if self.clock[ON] == 1 else 1.0 / self.n
+
+    def update(self, i, p_i, a_i):
+        clock = self.clock
+        if clock[ON] == 1:
+            self.adaptive.update(i, p_i, a_i)
+        clock[DRAWS] += 1
+        if clock[DRAWS] % LOOK_EVERY == 0:
+            _look(self, p_i, a_i)
+            if clock[DRAWS] >= clock[WAIT]:
+                _judge(self)
+
+    def statistics(self):
+        return {"adaptive": bool(self.clock[ON])}
+
+
+@inline
+def _look(state, p_i, a_i):
+    sums, n_p = state.sums, state.n * p_i
+    root, theta = math.sqrt(a_i), state.adaptive.theta
+    state.clock[LOOKS] += 1
+    sums[MEAN] += a_i / n_p
+    sums[MEAN_ROOT] += root / n_p
+    other = n_p
+    if state.clock[ON] == 0:
+        other = (1.0 - theta) * root / sums[ROOT] + theta if sums[ROOT] > 0.0 else 1.0
+    sums[MEAN_OTHER] += a_i / (n_p * other)
+
+
+@inline
+def _judge(state):
+    """Switch on or off, and begin to count anew."""
+    clock, sums, patience = state.clock, state.sums, state.patience
+    gain = sums[MEAN] / sums[MEAN_OTHER] if sums[MEAN_OTHER] > 0.0 else 1.0
+    if clock[ON] == 1 and gain < WORTH_KEEPING:
+        clock[ON] = 0
+        patience[0] *= 2
+        clock[WAIT] = patience[0]
+    elif clock[ON] == 0 and gain > WORTH_TRYING:
+        clock[ON] = 1
+        clock[WAIT] = 2 * state.n  # it needs a pass to learn
+    elif clock[ON] == 1:
+        clock[WAIT] = state.n
+        patience[0] = patience[1]
+    else:
+        clock[WAIT] = patience[0]
+    sums[ROOT] = sums[MEAN_ROOT] / clock[LOOKS]
+    sums[MEAN] = 0.0
+    sums[MEAN_ROOT] = 0.0
+    sums[MEAN_OTHER] = 0.0
+    clock[DRAWS] = 0
+    clock[LOOKS] = 0
+
+
+@dataclass(frozen=True)
+class Auto(Sampler):
+    """`RecentNorm` where it pays, uniform where it does not, as measured while running.
+
+    Where the L_i are known and differ much, it starts as `RecentNorm`, with a floor made half of 1/n and half of
+    shares ∝ L_i: with such a floor the safe step of a solver follows the mean of the L_i, not the largest.
+    """
+
+    def state(self, setup: Setup) -> Any:
+        L = setup.smoothness
+        differ = L is not None and L.max() > 0.0 and L.mean() > WORTH_KEEPING * np.sqrt(L).mean() ** 2
+        mix = "uniform" if L is None else "blend"
+        patience = max(256, setup.n // 4)
+        return AutoState(
+            adaptive=RecentNorm(theta=0.5, mix=mix).state(setup),
+            stream=setup.stream,
+            clock=np.array([int(differ), 0, 0, 2 * max(setup.n, 256) if differ else patience]),
+            sums=np.zeros(4),
+            n=setup.n,
+            patience=np.array([patience, patience]),
+        )
