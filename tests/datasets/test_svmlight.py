@@ -16,9 +16,11 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from banditgrad.datasets import read_svmlight
 
 NUMBER = rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+wide = st.integers(0, 21).flatmap(lambda digits: st.integers(10**digits // 2, 10**digits))
 number_texts = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.from_regex(r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+    st.builds("{}{:d}.{:0>3d}e{}".format, st.sampled_from(["", "-"]), wide, wide, st.integers(-45, 30)),
 )
 
 

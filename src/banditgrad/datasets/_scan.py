@@ -27,7 +27,7 @@ _KIND[list(b"0123456789")], _KIND[list(b" \t\r\v\f")], _KIND[list(b"\n#")] = _DI
 # A product or quotient of two numbers that floats hold exactly is rounded once, hence correctly.
 _EXACT_INTEGER = 2**53
 _EXACT_POWERS = np.array([float(10**k) for k in range(23)])
-_DIGITS = 18  # as many always fit an int64
+_DIGITS = 18  # as many always fit an int64, and are too many to be exact: any further ones need no counting
 _EXPONENT = 10**6  # far beyond the range of floats; larger ones are not told apart
 
 
@@ -110,7 +110,7 @@ def _read_index(text, at):
 def _read_number(text, at):
     """A decimal number up to the end of its token: (valid, exact, value, end); the value counts if it is exact."""
     negative, at = _read_sign(text, at)
-    mantissa, digits, fraction, dropped, dot, begin = 0, 0, 0, False, False, at
+    mantissa, digits, fraction, dot, begin = 0, 0, 0, False, at
     c = _peek(text, at)
     while _KIND[c] == _DIGIT or (c == _DOT and not dot):
         if c == _DOT:
@@ -119,8 +119,6 @@ def _read_number(text, at):
             mantissa = 10 * mantissa + c - _ZERO
             digits += mantissa != 0
             fraction += dot
-        else:
-            dropped = True
         at += 1
         c = _peek(text, at)
     valid, exponent = at - begin > dot, np.int64(0)
@@ -129,7 +127,7 @@ def _read_number(text, at):
         exponent, at = _read_exponent(text, begin)
         valid = valid and at > begin
     exact, value = _exact_value(mantissa, exponent - fraction)
-    return valid and _KIND[_peek(text, at)] >= _BLANK, exact and not dropped, -value if negative else value, at
+    return valid and _KIND[_peek(text, at)] >= _BLANK, exact, -value if negative else value, at
 
 
 @inline
