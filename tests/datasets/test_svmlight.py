@@ -204,7 +204,8 @@ def test_zero_based_indices():
 
 def test_number_of_features():
     assert read(b"1 2:5\n", n_features=4)[0].shape == (1, 4)
-    assert read(b"1\n")[0].shape == (1, 0)
+    for zero_based in (True, False, "auto"):
+        assert read(b"1\n", zero_based=zero_based)[0].shape == (1, 0)
     assert read(b"1\n", n_features=3)[0].shape == (1, 3)
     with pytest.raises(ValueError, match="line 3: index 4, the feature number 4 of 3"):
         read(b"1 2:5\n\n1 1:5 4:5\n1 3:1\n", n_features=3)

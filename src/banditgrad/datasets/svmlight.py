@@ -75,9 +75,9 @@ def parse(
     rows, entries, deferred = found.counts.tolist()
     if rows == 0:
         raise ValueError(f"{origin} has no rows.")
-    labels, data, indices = found.labels[:rows].copy(), found.data[:entries].copy(), found.indices[:entries].copy()
+    data, labels = found.data[:entries], found.labels[:rows]
     _convert(found.deferred[:deferred], text, origin, labels, data)
-    X = _matrix(data, indices, found.indptr[: rows + 1].copy(), text, origin, n_features, zero_based)
+    X = _matrix(data, found.indices[:entries], found.indptr[: rows + 1], text, origin, n_features, zero_based)
     return X, labels
 
 
@@ -149,9 +149,9 @@ def _matrix(
     n_features: int | None,
     zero_based: bool | Literal["auto"],
 ) -> Any:
-    smallest, largest = (int(indices.min()), int(indices.max())) if indices.size else (1, 0)
-    first = int(not zero_based) if zero_based != "auto" else min(smallest, 1)
-    if smallest < first:
+    first = int(not zero_based) if zero_based != "auto" else int(indices.min(initial=1))
+    largest = int(indices.max(initial=first - 1))
+    if indices.min(initial=first) < first:
         line = _line_of_entry(text, indptr, int(indices.argmin()))
         raise ValueError(f"{origin}, line {line}: index 0, where the first feature is 1. Or is the file zero-based?")
     width = largest - first + 1
