@@ -8,6 +8,7 @@
 The method is that of Salehi, Celis and Thiran, "Stochastic Optimization with Bandit Sampling".
 """
 
+from banditgrad import datasets
 from banditgrad._jit import kernel
 from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
@@ -57,6 +58,7 @@ __all__ = [
     "Uniform",
     "Vrb",
     "Zero",
+    "datasets",
     "kernel",
     "minimise",
 ]
