@@ -125,6 +125,21 @@ def test_hovering_reads_all_curves(visit, viewport):
     assert not tip.is_visible()
 
 
+def test_a_finger_reads_and_zooms(visit):
+    page = visit(samples.report(), viewport=PHONE, has_touch=True)
+    chart = page.locator(".chart").nth(1)
+    before = labels(chart)
+    page.touchscreen.tap(*centre(chart))
+    assert chart.locator(".tip").is_visible()
+    x, y = centre(chart)
+    touch = page.context.new_cdp_session(page)
+    for kind, dx in (("touchStart", -60), ("touchMove", 0), ("touchMove", 60)):
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x + dx, "y": y}]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.wait_for_function("!document.querySelectorAll('.reset')[1].hidden")
+    assert labels(chart) != before
+
+
 def test_a_diverged_run_is_read_as_diverged(visit):
     page = visit(samples.report())
     chart = page.locator(".chart").nth(5)

@@ -114,7 +114,7 @@ class Figure:
         object.__setattr__(self, "panels", tuple(self.panels))
         if not self.panels or self.columns < 1:
             raise ValueError(
-                f"Figure {self.key!r} has {len(self.panels)} panels in {self.columns} columns. Pass one or more of each."
+                f"Figure {self.key!r} has {len(self.panels)} panels, {self.columns} columns. Pass one or more of each."
             )
         _check_unique(f"Figure {self.key!r}: the panels' keys", (panel.key for panel in self.panels))
 

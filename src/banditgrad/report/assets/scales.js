@@ -25,22 +25,19 @@ const linearTicks = ([low, high], count) => {
   return ticks.map((value) => [value, format(value, Math.min(Math.max(digits, 1), 15))]);
 };
 
+// Powers of ten where there are three or more; else 1, 2, 5 times these; else what a linear axis has.
 const logTicks = ([low, high], count) => {
-  const first = Math.ceil(Math.log10(low) - 1e-9);
-  const last = Math.floor(Math.log10(high) + 1e-9);
-  const ticks = [];
-  let label = (value) => `10${raised(Math.round(Math.log10(value)))}`;
-  if (last - first >= 1) {
-    const stride = Math.ceil((last - first + 1) / count);
-    for (let e = Math.ceil(first / stride) * stride; e <= last; e += stride) ticks.push(10 ** e);
+  const inside = (values) => values.filter((value) => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9));
+  const first = Math.floor(Math.log10(low));
+  const powers = Array.from({ length: Math.ceil(Math.log10(high)) - first + 1 }, (_, k) => first + k);
+  const decades = inside(powers.map((exponent) => 10 ** exponent));
+  if (decades.length >= 3) {
+    const stride = Math.ceil(decades.length / count);
+    const exponents = decades.map((value) => Math.round(Math.log10(value)));
+    return exponents.filter((e) => e % stride === 0).map((e) => [10 ** e, `10${raised(e)}`]);
   }
-  if (ticks.length < 2) {
-    ticks.length = 0;
-    label = (value) => format(value, 2);
-    for (let e = first - 1; e <= last; e++) for (const m of [1, 2, 5]) ticks.push(m * 10 ** e);
-  }
-  const inside = ticks.filter((value) => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9));
-  return inside.length < 2 ? linearTicks([low, high], count) : inside.map((value) => [value, label(value)]);
+  const finer = inside(powers.flatMap((exponent) => [1, 2, 5].map((multiple) => multiple * 10 ** exponent)));
+  return finer.length < 2 ? linearTicks([low, high], count) : finer.map((value) => [value, format(value, 2)]);
 };
 
 const padded = (log, low, high, margin) => {
