@@ -120,6 +120,11 @@ def test_hovering_reads_all_curves(visit, viewport):
     assert [row[1] for row in rows] == [curve.name for curve in curves]
     assert float(rows[0][2]) == pytest.approx(curves[0].median[at], rel=1e-2)
     assert chart.locator(".dot").count() == 6
+    box = tip.bounding_box()
+    assert box["x"] >= 0
+    assert box["y"] >= 0
+    assert box["x"] + box["width"] <= viewport["width"]
+    assert box["y"] + box["height"] <= viewport["height"]
     assert page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
     page.mouse.move(1, 1)
     assert not tip.is_visible()
@@ -219,13 +224,14 @@ def test_odd_data(visit, log):
     assert count["one-point"] <= 2  # its mark, and the key in the tip
 
 
-def test_a_hostile_name_is_only_text(visit):
-    page = visit(hostile())
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_hostile_name_is_only_text(visit, viewport):
+    page = visit(hostile(), viewport=viewport)
     assert page.evaluate("window.broken") is None
     assert "</script><script>" in page.locator(".legend button").inner_text()
     page.mouse.move(*centre(page.locator(".chart")))
     assert "onerror" in page.locator(".tip").inner_text()
-    assert page.evaluate("document.documentElement.scrollWidth") == DESKTOP["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
 
 
 def test_print_is_light_and_whole(visit):

@@ -8,7 +8,11 @@ import pytest
 from banditgrad.report import Claim, Curve, Figure, Panel, Report, Table, Verdict, write_html
 from report import samples
 
-ATTACK = "</script><script>window.broken = 1</script><img src=x onerror='window.broken = 1'> & \"quoted\" <!-- \u2028"
+# Ends of scripts in several spellings, a comment that would swallow the real end, quotes, and a very long word.
+ATTACK = (
+    "</script x <!--<script </script><script>window.broken = 1</script><img src=x onerror='window.broken = 1'> & "
+    '"quoted" \u2028 ' + "long" * 60
+)
 
 
 class Outline(HTMLParser):

@@ -7,6 +7,7 @@ carries as JSON. A policy in the page's head lets no other script run and nothin
 import base64
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -224,6 +225,6 @@ def _panel_data(panel: Panel, places: dict[str, int]) -> dict[str, Any]:
 def _numbers(values: NDArray[np.float64]) -> list[float | str | None]:
     """Six digits are more than a chart shows. JSON has no NaN and no infinity."""
     return [
-        float(f"{value:.6g}") if np.isfinite(value) else None if np.isnan(value) else str(value)
+        float(f"{value:.6g}") if math.isfinite(value) else None if math.isnan(value) else str(value)
         for value in values.tolist()
     ]

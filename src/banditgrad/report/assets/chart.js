@@ -93,7 +93,7 @@ class Chart {
 
   tick(label, axis, at) {
     const { left, right, top, bottom } = this.box;
-    const edge = Math.min(at, right + 8 - 3.2 * label.length); // keeps the last label inside
+    const edge = Math.min(at, right + 8 - 3.6 * label.length); // keeps the last label inside
     return axis === "y"
       ? svg("g", {}, svg("path", { class: "grid", d: `M${left} ${at}H${right}` }),
           svg("text", { class: "tick-y", x: left - 5, y: at + 4, "text-anchor": "end" }, label))
@@ -211,9 +211,11 @@ class Chart {
         html("td", { class: "number" }, format(curve.median[i], 3)), html("td", { class: "number range" }, range));
     });
     this.tip.replaceChildren(html("b", {}, `${this.panel.x.label} = ${format(x)}`), html("table", {}, ...rows));
-    const outline = this.host.getBoundingClientRect();
-    const room = outline.bottom + this.tip.offsetHeight <= window.innerHeight || outline.top < this.tip.offsetHeight;
-    this.tip.classList.toggle("above", !room);
+    // Below the chart, else above it, else as low as the window allows.
+    const { top, height } = this.host.getBoundingClientRect();
+    const [tall, bottom] = [this.tip.offsetHeight, window.innerHeight - top];
+    const elsewhere = top >= tall ? -tall : Math.max(bottom - tall, -top);
+    this.tip.style.top = `${height + tall <= bottom ? height : elsewhere}px`;
   }
 
   leave() {
