@@ -125,9 +125,9 @@ def minimise(
     progress : bool
         Whether to show a progress bar, if the output is a terminal.
     """
-    solver = ProxSvrg() if isinstance(solver, str) and solver == "auto" else solver
-    sampler = Auto() if isinstance(sampler, str) and sampler == "auto" else sampler
-    _check(problem, solver, sampler, passes, tol, time_limit, record_every)
+    solver = _chosen(solver, Solver, ProxSvrg, "solver")
+    sampler = _chosen(sampler, Sampler, Auto, "sampler")
+    _check(problem, passes, tol, time_limit, record_every)
     open_ended = time_limit is not None or tol > 0.0
     run = _Run(problem, solver, sampler, passes, seed, w0, record_variance, open_ended)
     reason = Reason.PASSES_DONE
@@ -255,15 +255,19 @@ def _two_seeds(seed: Any) -> list[np.random.SeedSequence]:
     return seed.spawn(2)
 
 
-def _check(
-    problem: Any, solver: Any, sampler: Any, passes: float, tol: float, time_limit: float | None, record_every: float
-) -> None:
+def _chosen(value: Any, kind: type, automatic: Callable[[], Any], name: str) -> Any:
+    """What the user gave, or our choice for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return automatic()
+    if not isinstance(value, kind):
+        remedy = f" Did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
+        raise TypeError(f'minimise expects {name} to be a {kind.__name__} or "auto", got {value!r}.{remedy}')
+    return value
+
+
+def _check(problem: Any, passes: float, tol: float, time_limit: float | None, record_every: float) -> None:
     if not isinstance(problem, Problem):
         raise TypeError(f"minimise expects a Problem first, got {type(problem).__name__}.")
-    for value, kind, name in ((solver, Solver, "solver"), (sampler, Sampler, "sampler")):
-        if not isinstance(value, kind):
-            remedy = f" Did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
-            raise TypeError(f"minimise expects {name} to be a {kind.__name__} or "auto", got {value!r}.{remedy}")
     for name, number in (("passes", passes), ("record_every", record_every)):
         if not 0.0 < number < math.inf:
             raise ValueError(f"minimise expects {name} to be positive and finite, got {number!r}.")

@@ -1,0 +1,6 @@
+"""`python -m banditgrad`."""
+
+from banditgrad.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""Results as figures, CSV files and one self-contained HTML page.
+
+Data classes in, files out: nothing here knows of solvers or samplers, only their names, for the colours.
+"""
+
+from banditgrad.report.contents import Claim, Curve, Figure, Panel, Report, Table, Verdict
+from banditgrad.report.environment import installed_versions, this_machine
+from banditgrad.report.figures import write_figures
+from banditgrad.report.page import write_html
+
+__all__ = [
+    "Claim",
+    "Curve",
+    "Figure",
+    "Panel",
+    "Report",
+    "Table",
+    "Verdict",
+    "installed_versions",
+    "this_machine",
+    "write_figures",
+    "write_html",
+]
