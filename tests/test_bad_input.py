@@ -87,7 +87,7 @@ BAD_SETTINGS = {
     "step zero": (lambda: bg.Sgd(0.0), ValueError, "step_size must be positive"),
     "step negative": (lambda: bg.ProxSgd(-1), ValueError, "step_size must be positive"),
     "step NaN": (lambda: bg.Sgd(np.nan), ValueError, "step_size must be positive"),
-    "step a string": (lambda: bg.Sgd("big"), TypeError, "positive number or a schedule"),
+    "step a string": (lambda: bg.Sgd("big"), TypeError, "positive number, a schedule or"),
     "mu zero": (lambda: bg.InverseTime(0), ValueError, "positive, finite mu"),
     "alpha and mu zero": (lambda: bg.ShiftedInverseTime(0, 0), ValueError, "not both zero"),
     "average unknown": (lambda: bg.Sgd(1, average="mean"), ValueError, "average"),
@@ -171,7 +171,7 @@ def test_one_class_alone_is_a_problem_too():
 
 
 def test_numbers_of_any_kind_will_do():
-    assert bg.Sgd(np.float32(0.5)).start(PROBLEM, np.zeros(2), 0).schedule.step == 0.5
+    assert bg.Sgd(np.float32(0.5)).start(PROBLEM, np.zeros(2), 0).stride.schedule.step == 0.5
     assert isinstance(bg.L1(np.float32(0.5)).strength, float)
     assert bg.minimise(PROBLEM, bg.Sgd(np.int64(1)), passes=1e-3).passes > 0
 

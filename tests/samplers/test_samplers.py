@@ -224,7 +224,7 @@ def run_auto(a, draws, smoothness=None):
 
 def test_auto_is_adaptive_only_where_it_pays(rng):
     n = 2000
-    alike, unlike = rng.uniform(0.5, 1.5, n), np.exp(2.0 * rng.standard_normal(n))
+    alike, unlike = rng.uniform(0.5, 1.5, n), np.exp(3.0 * rng.standard_normal(n))
     sampling, adaptive = run_auto(alike, 20 * n)
     assert not any(adaptive)
     np.testing.assert_array_equal(sampling.probabilities(), 1.0 / n)

@@ -46,7 +46,7 @@ class Batch(NamedTuple):
     i: NDArray[np.int64]
     p: NDArray[np.float64]
     factor: NDArray[np.float64]  # of x_i in the gradient estimator
-    feedback: NDArray[np.float64]  # a_i that the sampler is yet to be told, or NONE
+    feedback: NDArray[np.float64]  # a_i that the sampler will be told before the next draw, or NONE
     next_i: NDArray[np.int64]  # UNKNOWN before the first step
     next_p: NDArray[np.float64]
 
@@ -69,21 +69,22 @@ def check_batch_size(owner: Any, size: Any) -> None:
 def draw_batch(parts, sampler, batch):
     """Take the batch drawn before and draw the next, all from one p; False where it holds what is not a row."""
     n = parts.norms2.size
-    tell(sampler, batch)
-    if batch.next_i[0] == UNKNOWN:
+    _tell(sampler, batch)
+    rounds = 2 if batch.next_i[0] == UNKNOWN else 1
+    for r in range(rounds):  # rather than a second call: each compiles the sampler once more
+        if r == rounds - 1:
+            for k in range(batch.i.size):
+                i = batch.next_i[k]
+                if i < 0 or i >= n:
+                    return False
+                batch.i[k] = i
+                batch.p[k] = batch.next_p[k]
         _draw_next(parts, sampler, batch, n)
-    for k in range(batch.i.size):
-        i = batch.next_i[k]
-        if i < 0 or i >= n:
-            return False
-        batch.i[k] = i
-        batch.p[k] = batch.next_p[k]
-    _draw_next(parts, sampler, batch, n)
     return True
 
 
 @inline
-def tell(sampler, batch):
+def _tell(sampler, batch):
     """Feed back what is known of the batch. Done just before the next draw, when the a_i have long been computed: the
     processor need not wait for them."""
     for k in range(batch.i.size):

@@ -14,7 +14,7 @@ from banditgrad._jit import inline, kernel
 from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.penalties import L1, Zero
 from banditgrad.rows import add
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch, tell
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
 from banditgrad.solvers.shrinkage import Eager, choose, eager, settled
 from banditgrad.solvers.stride import check_stride, new_stride, stride_along
 
@@ -99,7 +99,6 @@ def _prox_sgd(parts, state, sampler, steps):
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
         shrinkage.shrink(w, gamma)
-    tell(sampler, batch)
     return steps
 
 
@@ -118,7 +117,6 @@ def _p_norm_sgd(parts, state, sampler, steps):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], dual)
         state.shrinkage.shrink(dual, gamma)
         link(dual, state.exponent, w)
-    tell(sampler, batch)
     return steps
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import bridge, inline, kernel, prefetch
 from banditgrad._random import new_stream, peek, skip, unit
 from banditgrad.rows import add, dot
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, draw_batch, new_batch, tell
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, draw_batch, new_batch
 from banditgrad.solvers.drift import arrived, new_drift
 from banditgrad.solvers.guard import GAP, LIMIT, UNTIL, Guard, approve, new_guard, objective
 from banditgrad.solvers.pace import Pace, check_step_size, keep_pace, largest_curve, new_block, new_pace, note
@@ -180,7 +180,6 @@ def _reduced(parts, state, sampler, steps):
             if memory and state.guard.clock[UNTIL] <= 0:
                 drift.arrive(state.pace.step[0])
                 _go_back(parts, state, objective(parts, state.guard, drift.w))
-    tell(sampler, batch)
     return steps
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
 from banditgrad.rows import add
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch, tell
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
 from banditgrad.solvers.shrinkage import choose, settled
 from banditgrad.solvers.stride import check_stride, new_stride, stride_along
 
@@ -81,5 +81,4 @@ def _sgd(parts, state, sampler, steps):
             shrinkage.catch_step(parts.rows, batch.i[k], w, gamma)
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
-    tell(sampler, batch)
     return steps

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import inline, kernel
 from banditgrad._random import new_stream, uniform_index
 from banditgrad.rows import add, dot
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch, tell
+from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
 from banditgrad.solvers.shrinkage import Eager, eager
 from banditgrad.solvers.stride import check_stride, new_stride, stride_along
 
@@ -135,7 +135,6 @@ def _sqn(parts, state, sampler, steps):
             w[j] -= gamma * v[j]
         if state.time[0] % state.every == 0:
             _learn_pair(parts, state)
-    tell(sampler, batch)
     return steps
 
 
