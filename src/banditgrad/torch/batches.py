@@ -205,7 +205,8 @@ class BanditBatchSampler(TorchSampler):
     def _go_on(self, position: int, last: int) -> None:
         """A loader says how many batches of the epoch it has delivered, and the number of the last of them."""
         self._rest = self._journal.replay(self._rest, last)
-        self._epoch_start, self._newest, self._resuming = last + 1 - position, last, False
+        self._epoch_start, self._newest = last + 1 - position, last
+        self._resuming = position >= len(self)  # the loader will throw this epoch away and begin the next
 
     def _waiting(self, last: int) -> list[int]:
         """Batches after `last` that were drawn before a stop and have to be delivered again."""
