@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
+TORCH ?= torch==2.13.0
 
 .PHONY: demo test test-slow lint bench clean
 
@@ -24,7 +26,8 @@ bench: $(READY)
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,torch,dev,torch-dev]"
 	touch $(READY)
 
 clean:

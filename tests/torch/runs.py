@@ -26,14 +26,19 @@ def equal_norms(n=N):
     return torch.ones(n)
 
 
-def batches(sampler, loader, norms, stop=None):
-    """Go through a loader, feeding back; the batches' indices and weights."""
-    seen = []
+def batches(sampler, loader, norms, stop=None, late=0):
+    """Go through a loader, feeding back `late` batches later; the batches' indices and weights."""
+    seen, waiting = [], []
     for _, _, idx in loader:
         seen.append((idx.tolist(), sampler.weights(idx).tolist()))
-        sampler.update(idx, norms[idx])
-        if stop is not None and len(seen) == stop:
+        waiting.append(idx)
+        if len(waiting) > late:
+            idx = waiting.pop(0)
+            sampler.update(idx, norms[idx])
+        if len(seen) == stop:
             break
+    for idx in waiting:
+        sampler.update(idx, norms[idx])
     return seen
 
 

@@ -79,7 +79,7 @@ def test_the_weighted_batch_gradient_is_unbiased_with_late_feedback():
     y = torch.tensor(rng.standard_normal(N))
     w = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
     (full,) = torch.autograd.grad(((x @ w - y) ** 2).mean(), w)
-    sampler = BanditBatchSampler(N, 16, steps_per_epoch=4000, seed=0, guard=False)
+    sampler = BanditBatchSampler(N, 16, steps_per_epoch=2500, seed=0, guard=False)
     late, weighted, plain = [], [], []
     for batch in sampler:
         late.append(torch.tensor(batch))
