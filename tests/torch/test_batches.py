@@ -6,7 +6,7 @@ from runs import N, batches, dataset, loader_of, unlike_norms
 
 pytest.importorskip("torch.nn", reason='PyTorch is not installed: pip install "banditgrad[torch]"')
 import torch
-from torch.utils.data import DataLoader, WeightedRandomSampler
+from torch.utils.data import DataLoader, SequentialSampler, WeightedRandomSampler
 
 import banditgrad as bg
 from banditgrad.torch import BanditBatchSampler
@@ -184,6 +184,7 @@ def test_a_sampling_already_started_is_taken_as_it_is():
     [
         ({"dataset": 0}, "number of samples"),
         ({"dataset": 2.5}, "dataset with a length"),
+        ({"dataset": SequentialSampler(range(N))}, "use_distributed_sampler=False"),
         ({"batch_size": 0}, "batch_size"),
         ({"batch_size": 2.0}, "batch_size"),
         ({"sampler": bg.Mabs}, r"such as bg.Mabs\(\)"),

@@ -281,6 +281,11 @@ class Epoch(Iterator[list[int]]):
 
 
 def _count(dataset: Sized | int) -> int:
+    if isinstance(dataset, TorchSampler):
+        raise TypeError(
+            f"BanditBatchSampler draws from a dataset, not from another sampler, got {type(dataset).__name__}. It "
+            "shares batches among ranks by itself: with Lightning, pass Trainer(use_distributed_sampler=False)."
+        )
     if not isinstance(dataset, (int, np.integer)) and not hasattr(dataset, "__len__"):
         raise TypeError(f"BanditBatchSampler expects a dataset with a length, or a number of samples, got {dataset!r}.")
     return _whole(len(dataset) if hasattr(dataset, "__len__") else dataset, "the number of samples")
