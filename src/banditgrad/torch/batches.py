@@ -17,6 +17,8 @@ from banditgrad.torch.guard import Guard
 from banditgrad.torch.journal import Event, Journal
 from banditgrad.torch.ranks import agreed_seed, gather, rank_and_size
 
+LARGEST_NORM = 1e150  # its square is finite
+
 
 class BanditBatchSampler(TorchSampler):
     """Batches drawn with replacement from probabilities p that follow the gradient norms, for any DataLoader.
@@ -145,7 +147,7 @@ class BanditBatchSampler(TorchSampler):
             everyones = gather(mine.reshape(-1), number, zlib.crc32(draw.i.tobytes() + draw.p.tobytes()))
         else:
             everyones = mine.reshape(-1).double().cpu().numpy()
-        if not 0.0 <= everyones.min() <= everyones.max() < math.inf:  # false for nan as well
+        if not (everyones.min() >= 0.0 and everyones.max() < LARGEST_NORM):  # or nan
             raise ValueError(
                 "BanditBatchSampler.update expects norms that are finite and not negative, got "
                 f"{everyones.min()} to {everyones.max()}. To leave a batch out, such as one whose loss overflowed, do "

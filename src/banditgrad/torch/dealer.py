@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad._jit import kernel
 from banditgrad.samplers import Sampling
 from banditgrad.torch.guard import Gauge, Guard
 from banditgrad.torch.shuffle import Shuffle
@@ -57,26 +58,11 @@ class Dealer:
     def learn(self, number: int, norms: NDArray[np.float64]) -> None:
         """Take the gradient norms of an outstanding batch."""
         draw = self.outstanding.pop(number)
-        i, p, a = draw.i, draw.p, norms**2
-        if not draw.adaptive:
-            p = self.sampling.probability(i)
-        self.gauge.observe(a, self.n * draw.p, self.n * p)
-        if not draw.adaptive:
-            i, p, a = self._as_drawn_from_p(number, i, p, a)
-        self.sampling.update(i, a, p)
-
-    def _as_drawn_from_p(
-        self, number: int, i: NDArray[np.int64], p: NDArray[np.float64], a: NDArray[np.float64]
-    ) -> tuple[NDArray[Any], ...]:
-        """Feedback of a shuffled batch as if p had drawn it: item i comes n p_i times in the mean.
-
-        Samplers reckon with items that come as often as p says. Rounding n p_i up or down along the batch from one
-        offset keeps the mean exact.
-        """
-        offset = number * GOLDEN % 1.0
-        ends = np.floor(np.cumsum(self.n * p) + offset).astype(np.int64)
-        copies = np.diff(ends, prepend=0)
-        return np.repeat(i, copies), np.repeat(p, copies), np.repeat(a, copies)
+        moments = np.empty(2)
+        offset = -1.0 if draw.adaptive else number * GOLDEN % 1.0
+        with self.sampling._lock:
+            _learn(self.sampling.state, self.n, draw.i, draw.p, norms, offset, moments)
+        self.gauge.observe(*moments.tolist())
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, as copies, in numbers and tensors."""
@@ -110,3 +96,27 @@ class Dealer:
 
 def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(arrays) if arrays else np.empty(0)
+
+
+@kernel
+def _learn(state, n, i, p, norms, offset, moments):
+    """Feed back a batch, and estimate from it the two second moments whose ratio is τ.
+
+    Samplers reckon with items that come as often as p says. An item of a shuffled batch (offset >= 0) is therefore fed
+    back n p_i times in the mean: n p_i is rounded up or down along the batch, from an offset that differs from batch to
+    batch.
+    """
+    uniform, adaptive, position = 0.0, 0.0, offset
+    for k in range(i.size):
+        a_i, p_i, copies = norms[k] * norms[k], p[k], 1
+        weight = 1.0 / (n * p_i)
+        if offset >= 0.0:
+            p_i = state.probability(i[k])
+            copies = int(position + n * p_i)
+            position += n * p_i - copies
+        uniform += weight * a_i
+        adaptive += weight * a_i / (n * p_i)
+        for _ in range(copies):
+            state.update(i[k], p_i, a_i)
+    moments[0] = uniform / i.size
+    moments[1] = adaptive / i.size

@@ -11,9 +11,6 @@ ICML 2018) switch by the τ of the best p for the batch at hand; here it is the 
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 
 @dataclass(frozen=True)
 class Guard:
@@ -50,13 +47,12 @@ class Gauge:
     def tau(self) -> float:
         return self.uniform / self.adaptive if self.adaptive > 0.0 else 1.0
 
-    def observe(self, a: NDArray[np.float64], n_q: NDArray[np.float64], n_p: NDArray[np.float64]) -> None:
-        """A batch with feedback a, drawn with probabilities q, where p would be used: n q and n p."""
+    def observe(self, uniform: float, adaptive: float) -> None:
+        """Estimates of V_uniform and V_p from one batch."""
         self.batches += 1
         share = 1.0 / min(self.batches, self.memory)
-        unbiased = a / n_q
-        self.uniform += share * (float(unbiased.mean()) - self.uniform)
-        self.adaptive += share * (float((unbiased / n_p).mean()) - self.adaptive)
+        self.uniform += share * (uniform - self.uniform)
+        self.adaptive += share * (adaptive - self.adaptive)
 
     def state_dict(self) -> dict[str, float]:
         return {"batches": self.batches, "uniform": self.uniform, "adaptive": self.adaptive}
