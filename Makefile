@@ -5,7 +5,7 @@ READY := .venv/.ready
 # Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench bench-torch clean
 
 demo: $(READY)
 	$(BIN)/python examples/three_samplers.py
@@ -23,6 +23,12 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/draws.py
+
+# The figures and numbers of docs/torch.md: about a quarter of an hour.
+bench-torch: $(READY)
+	$(BIN)/python benchmarks/torch_unbiased.py
+	$(BIN)/python benchmarks/torch_costs.py
+	$(BIN)/python benchmarks/torch_training.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -46,7 +46,7 @@ class Classifier(L.LightningModule):
         self.sampler.load_state_dict(checkpoint["bandit_sampler"])
 
 
-def main(epochs=15):
+def main(epochs=25):
     L.seed_everything(0)
     module = Classifier(*rare_odd_digits())
     trainer = L.Trainer(

@@ -68,7 +68,7 @@ class SaveSampler(TrainerCallback):
         torch.save(self.sampler.state_dict(), folder / "bandit_sampler.pt")
 
 
-def main(epochs=15):
+def main(epochs=25):
     set_seed(0)
     train, test = map(Samples, rare_odd_digits())
     sampler = BanditBatchSampler(train, 32, bg.RecentNorm(), seed=0)
