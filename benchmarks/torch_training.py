@@ -184,15 +184,19 @@ def plot(name, runs, styles, path):
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)
     for sampler, histories in runs.items():
         _, colour, line = styles[sampler]
-        losses = np.array([history[:, 2] for history in histories])
-        seconds = min((history[:, 1] for history in histories), key=lambda column: column[-1])
-        for axis, along in zip(axes, (histories[0][:, 0], seconds), strict=True):
+        later = slice(3, None)  # the first steps look alike and would fill the plot
+        losses = np.array([history[later, 2] for history in histories])
+        seconds = min((history[later, 1] for history in histories), key=lambda column: column[-1])
+        for axis, along in zip(axes, (histories[0][later, 0], seconds), strict=True):
             axis.plot(along, np.median(losses, axis=0), line, color=colour, label=sampler, linewidth=1.4)
             axis.fill_between(along, losses.min(0), losses.max(0), color=colour, alpha=0.1, linewidth=0)
     axes[0].set(xlabel="gradient steps", ylabel="test loss", yscale="log", title=f"{name}: by steps")
     axes[1].set(xlabel="CPU seconds", title=f"{name}: by seconds")
     for axis in axes:
         axis.grid(alpha=0.3, which="both")
+        axis.yaxis.set_major_formatter("{x:.3g}")
+        axis.yaxis.set_minor_formatter("{x:.3g}")
+        axis.tick_params(which="minor", labelsize=7)
     axes[0].legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=80)

@@ -34,7 +34,10 @@ class IndexedDataset(Dataset):
             samples = self.dataset.__getitems__(indices)
         else:
             samples = [self.dataset[i] for i in indices]
-        return [_with_index(sample, i) for sample, i in zip(samples, indices, strict=True)]
+        pairs = zip(samples, indices, strict=True)
+        if all(type(sample) is tuple for sample in samples):  # the usual case, without a call per sample
+            return [(*sample, i) for sample, i in pairs]
+        return [_with_index(sample, i) for sample, i in pairs]
 
 
 def _with_index(sample: Any, i: int) -> Any:
