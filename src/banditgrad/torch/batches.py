@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from torch.utils.data import Sampler as TorchSampler
 
 from banditgrad.samplers import Mabs, Sampler, Sampling
+from banditgrad.torch.arguments import chosen_seed, number_of_samples, whole
 from banditgrad.torch.dealer import MAX_OUTSTANDING, Dealer, Draw
 from banditgrad.torch.guard import Guard
 from banditgrad.torch.journal import Event, Journal
-from banditgrad.torch.ranks import agreed_seed, gather, rank_and_size
+from banditgrad.torch.ranks import gather, rank_and_size
 
 LARGEST_NORM = 1e150  # its square is finite
 
@@ -71,11 +72,11 @@ class BanditBatchSampler(TorchSampler):
         drop_last: bool = False,
         guard: Guard | bool = True,
     ) -> None:
-        self.n = _count(dataset)
-        self.batch_size = _whole(batch_size, "batch_size")
-        self.steps_per_epoch = None if steps_per_epoch is None else _whole(steps_per_epoch, "steps_per_epoch")
+        self.n = number_of_samples(dataset)
+        self.batch_size = whole(batch_size, "batch_size")
+        self.steps_per_epoch = None if steps_per_epoch is None else whole(steps_per_epoch, "steps_per_epoch")
         self.drop_last = bool(drop_last)
-        seed = agreed_seed(_seed(seed, generator))
+        seed = chosen_seed(seed, generator)
         self.sampling = self._started(Mabs() if sampler is None else sampler, seed)
         if not isinstance(guard, (Guard, bool)):
             raise TypeError(f"BanditBatchSampler expects a Guard, True or False as guard, got {guard!r}.")
@@ -146,7 +147,7 @@ class BanditBatchSampler(TorchSampler):
         if ranks > 1:
             everyones = gather(mine.reshape(-1), number, zlib.crc32(draw.i.tobytes() + draw.p.tobytes()))
         else:
-            everyones = mine.reshape(-1).double().cpu().numpy()
+            everyones = mine.reshape(-1).double().cpu().numpy().copy()  # the journal keeps it
         if not (everyones.min() >= 0.0 and everyones.max() < LARGEST_NORM):  # or nan
             raise ValueError(
                 "BanditBatchSampler.update expects norms that are finite and not negative, got "
@@ -280,30 +281,3 @@ class Epoch(Iterator[list[int]]):
             self._position, self._last = saved["position"], saved["last"]
             self._sampler._go_on(self._position, self._last)
             self._waiting = self._sampler._waiting(self._last)
-
-
-def _count(dataset: Sized | int) -> int:
-    if isinstance(dataset, TorchSampler):
-        raise TypeError(
-            f"BanditBatchSampler draws from a dataset, not from another sampler, got {type(dataset).__name__}. It "
-            "shares batches among ranks by itself: with Lightning, pass Trainer(use_distributed_sampler=False)."
-        )
-    if not isinstance(dataset, (int, np.integer)) and not hasattr(dataset, "__len__"):
-        raise TypeError(f"BanditBatchSampler expects a dataset with a length, or a number of samples, got {dataset!r}.")
-    return _whole(len(dataset) if hasattr(dataset, "__len__") else dataset, "the number of samples")
-
-
-def _whole(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"BanditBatchSampler expects {name} to be a whole number of at least 1, got {value!r}.")
-    return int(value)
-
-
-def _seed(seed: int | None, generator: torch.Generator | None) -> int:
-    if seed is None:
-        return int(torch.randint(2**62, (), generator=generator))
-    if generator is not None:
-        raise ValueError("BanditBatchSampler expects a seed or a generator, not both.")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"BanditBatchSampler expects seed to be a whole number, not negative, got {seed!r}.")
-    return int(seed)
