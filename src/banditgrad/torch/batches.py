@@ -76,6 +76,7 @@ class BanditBatchSampler(TorchSampler):
         self.batch_size = whole(batch_size, "batch_size")
         self.steps_per_epoch = None if steps_per_epoch is None else whole(steps_per_epoch, "steps_per_epoch")
         self.drop_last = bool(drop_last)
+        self._rank, self._ranks = rank_and_size()
         seed = chosen_seed(seed, generator)
         self.sampling = self._started(Mabs() if sampler is None else sampler, seed)
         if not isinstance(guard, (Guard, bool)):
@@ -138,13 +139,12 @@ class BanditBatchSampler(TorchSampler):
         """
         number, draw = self._find(idx)
         mine = norms.detach() if isinstance(norms, torch.Tensor) else torch.as_tensor(norms)
-        _, ranks = rank_and_size()
-        if mine.numel() * ranks != draw.i.size:
+        if mine.numel() * self._ranks != draw.i.size:
             raise ValueError(
                 "BanditBatchSampler.update expects one norm per sample, "
                 f"got shape {tuple(mine.shape)} for {len(idx)} samples."
             )
-        if ranks > 1:
+        if self._ranks > 1:
             everyones = gather(mine.reshape(-1), number, zlib.crc32(draw.i.tobytes() + draw.p.tobytes()))
         else:
             everyones = mine.reshape(-1).double().cpu().numpy().copy()  # the journal keeps it
@@ -174,7 +174,7 @@ class BanditBatchSampler(TorchSampler):
         """
         return {
             "n": self.n,
-            "global_batch_size": self.batch_size * rank_and_size()[1],
+            "global_batch_size": self.batch_size * self._ranks,
             "epoch_start": self._epoch_start,
             "newest": self._newest,
             **self._journal.state_dict(),
@@ -182,7 +182,8 @@ class BanditBatchSampler(TorchSampler):
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on from a saved state of the same sampler; a StatefulDataLoader calls it by itself."""
-        mine = {"n": self.n, "global_batch_size": self.batch_size * rank_and_size()[1]}
+        self._rank, self._ranks = rank_and_size()
+        mine = {"n": self.n, "global_batch_size": self.batch_size * self._ranks}
         for name, value in mine.items():
             if saved.get(name) != value:
                 raise ValueError(
@@ -196,6 +197,7 @@ class BanditBatchSampler(TorchSampler):
 
     def _begin(self) -> tuple[int, int]:
         """Start an epoch, or go on with a loaded one: batches it has had, and the number of the last of them."""
+        self._rank, self._ranks = rank_and_size()  # frameworks may start the process group after the sampler is made
         if not self._resuming:
             self._epoch_start = self._dealer.dealt
             return 0, self._dealer.dealt - 1
@@ -217,15 +219,14 @@ class BanditBatchSampler(TorchSampler):
 
     def _deal(self, position: int) -> int:
         self._rest = []
-        return self._journal.deal(self._size(position) * rank_and_size()[1])
+        return self._journal.deal(self._size(position) * self._ranks)
 
     def _size(self, position: int) -> int:
         """Samples per rank in a batch of the epoch: the last one may be short."""
         if self.steps_per_epoch is not None or self.drop_last:
             return self.batch_size
-        _, ranks = rank_and_size()
-        left = self.n - position * self.batch_size * ranks
-        return min(self.batch_size, math.ceil(left / ranks))
+        left = self.n - position * self.batch_size * self._ranks
+        return min(self.batch_size, math.ceil(left / self._ranks))
 
     def _indices_of(self, number: int) -> NDArray[np.int64]:
         """This rank's slice of a batch."""
@@ -235,8 +236,8 @@ class BanditBatchSampler(TorchSampler):
     # --- matching feedback to draws -----------------------------------------------------------------------------------
 
     def _slice(self, size: int) -> slice:
-        rank, ranks = rank_and_size()
-        return slice(rank * (size // ranks), (rank + 1) * (size // ranks))
+        share = size // self._ranks
+        return slice(self._rank * share, (self._rank + 1) * share)
 
     def _find(self, idx: Any) -> tuple[int, Draw]:
         """The outstanding batch with these indices: nearly always the newest one asked about, or the next."""
