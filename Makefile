@@ -2,11 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+TEST_READY := .venv/.ready-for-tests
 BENCH_BIN := .venv-bench/bin
 BENCH_READY := .venv-bench/.ready
 PEERS := scikit-learn cyanure
+# Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
+TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench bench-torch clean
 
 demo: $(READY)
 	$(BIN)/python examples/three_samplers.py
@@ -14,10 +17,10 @@ demo: $(READY)
 test: lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-test-slow: $(READY)
+test-slow: $(TEST_READY)
 	$(BIN)/python -m pytest -m slow
 
-lint: $(READY)
+lint: $(TEST_READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -27,10 +30,21 @@ bench: $(BENCH_READY)
 	$(BENCH_BIN)/python benchmarks/draws.py
 	$(BENCH_BIN)/python benchmarks/steps.py --dense
 
+# The figures and numbers of docs/torch.md: about a quarter of an hour.
+bench-torch: $(TEST_READY)
+	$(BIN)/python benchmarks/torch_unbiased.py
+	$(BIN)/python benchmarks/torch_costs.py
+	$(BIN)/python benchmarks/torch_training.py
+
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz]"
 	touch $(READY)
+
+$(TEST_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,torch,dev,torch-dev]"
+	touch $(TEST_READY)
 
 $(BENCH_READY): pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-bench

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # test workers share the machine's cores; PyTorch would take them all
+
 
 @pytest.fixture
 def rng():

@@ -1,0 +1,141 @@
+"""What to feed back: per-sample gradient norms, from a cheap proxy to the exact ones.
+
+Only ratios within a run matter, so constant factors are left out. From cheap to exact:
+
+    loss_values            the loss itself: for any loss, the crudest
+    *_bound                ‖∂φ/∂z‖, z the model's outputs: closed form, for free
+    LastLayer(...).norms   the exact norm of the last layer's gradient: ‖∂φ/∂z‖ · ‖(input, 1)‖
+    gradient_norms         the exact norm of the whole gradient: a second backward pass
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+
+def loss_values(loss: Tensor) -> Tensor:
+    """|φ_i|, summed over what follows the first axis."""
+    return loss.detach().abs().flatten(1).sum(1) if loss.ndim > 1 else loss.detach().abs()
+
+
+def cross_entropy_bound(logits: Tensor, target: Tensor) -> Tensor:
+    """‖softmax(z) − y‖ for softmax cross-entropy; y one-hot.
+
+    The norm of the gradient with respect to the logits. By Katharopoulos and Fleuret (2018) the gradient with respect
+    to the parameters is at most a constant times this, the same constant for all samples.
+
+    Parameters
+    ----------
+    logits : tensor of shape (batch, classes)
+    target : tensor of shape (batch,) with class indices, or of shape (batch, classes) with probabilities
+    """
+    if logits.ndim != 2 or target.shape not in ((logits.shape[0],), logits.shape):
+        raise ValueError(
+            "cross_entropy_bound expects logits of shape (batch, classes) and targets of shape (batch,) or (batch, "
+            f"classes), got {tuple(logits.shape)} and {tuple(target.shape)}."
+        )
+    with torch.no_grad():
+        error = torch.softmax(logits, dim=1)
+        if target.ndim == 1:
+            error.scatter_add_(1, target[:, None], error.new_full((1, 1), -1.0).expand(len(target), 1))
+        else:
+            error -= target
+        return torch.linalg.vector_norm(error, dim=1)
+
+
+def binary_cross_entropy_bound(logits: Tensor, target: Tensor) -> Tensor:
+    """‖σ(z) − y‖ for logistic loss, one output or several independent ones."""
+    return _residual_norms("binary_cross_entropy_bound", torch.sigmoid(logits.detach()), target)
+
+
+def squared_error_bound(output: Tensor, target: Tensor) -> Tensor:
+    """‖z − y‖ for squared error: the norm of the gradient with respect to the outputs."""
+    return _residual_norms("squared_error_bound", output.detach(), target)
+
+
+def _residual_norms(who: str, output: Tensor, target: Tensor) -> Tensor:
+    if output.shape != target.shape:
+        raise ValueError(
+            f"{who} expects outputs and targets of one shape, got {tuple(output.shape)} and {tuple(target.shape)}."
+        )
+    return torch.linalg.vector_norm((output - target).reshape(len(output), -1), dim=1)
+
+
+class LastLayer:
+    """The exact norm of the gradient with respect to the last linear layer, W x + b:  ‖∂φ/∂z‖ · √(‖x‖² + [b]).
+
+    A hook keeps the layer's input x of the last forward pass; `close` takes it off again.
+
+    Example
+    -------
+    >>> head = LastLayer(model[-1])
+    >>> z = model(x)
+    >>> sampler.update(idx, head.norms(cross_entropy_bound(z, y)))
+    """
+
+    def __init__(self, layer: nn.Linear) -> None:
+        if not isinstance(layer, nn.Linear):
+            raise TypeError(f"LastLayer expects an nn.Linear, got {type(layer).__name__}.")
+        self.bias = layer.bias is not None
+        self._square: Tensor | None = None
+        self._hook = layer.register_forward_pre_hook(self._keep)
+
+    def _keep(self, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        x = inputs[0].detach()
+        self._square = x.square().sum(-1)
+
+    def norms(self, output_norms: Tensor) -> Tensor:
+        """The layer's gradient norms from ‖∂φ/∂z‖, which the ``*_bound`` functions give."""
+        if self._square is None or self._square.shape != output_norms.shape:
+            got = "there was no forward pass" if self._square is None else f"that had {tuple(self._square.shape)}"
+            raise ValueError(
+                f"LastLayer.norms expects the norms of the samples of the last forward pass, got "
+                f"{tuple(output_norms.shape)}, but {got}."
+            )
+        return output_norms * (self._square + float(self.bias)).sqrt()
+
+    def close(self) -> None:
+        self._hook.remove()
+
+
+def gradient_norms(
+    model: nn.Module,
+    loss: Callable[[Any, Tensor], Tensor],
+    x: Tensor,
+    y: Tensor,
+    *,
+    chunk_size: int | None = None,
+) -> Tensor:
+    """‖∇φ_i(w)‖ over all parameters that are trained, exactly.
+
+    Costs about a second forward and backward pass, and the memory of one gradient per sample; `chunk_size` samples at
+    a time if that is too much. Dropout draws masks of its own here.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Must treat samples independently: no batch normalisation in training mode.
+    loss : function
+        ``loss(model(x), y)`` of a batch, as a scalar or one value per sample, such as ``nn.CrossEntropyLoss()``.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
+            raise ValueError(
+                "gradient_norms needs samples that do not depend on each other, got a model with batch normalisation "
+                "in training mode. Put it in eval mode, use GroupNorm, or feed back a *_bound."
+            )
+    trained = {name: w.detach() for name, w in model.named_parameters() if w.requires_grad}
+    fixed = {name: w.detach() for name, w in model.named_parameters() if not w.requires_grad}
+    fixed.update(model.named_buffers())
+
+    def one(weights: dict[str, Tensor], x_i: Tensor, y_i: Tensor) -> Tensor:
+        return loss(functional_call(model, {**weights, **fixed}, (x_i[None],)), y_i[None]).sum()
+
+    def square_norm(x_i: Tensor, y_i: Tensor) -> Tensor:
+        gradients = grad(one)(trained, x_i, y_i)
+        return torch.stack([g.square().sum() for g in gradients.values()]).sum()
+
+    return vmap(square_norm, randomness="different", chunk_size=chunk_size)(x, y).sqrt().detach()

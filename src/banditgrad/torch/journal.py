@@ -1,0 +1,80 @@
+"""Saved states that are cheap to take at every step and stay right when feedback comes later.
+
+A loader with workers asks for the state when a batch is *dealt*, and hands that state out when the batch is
+*delivered*; feedback that came in between belongs to it. So a saved state is a copy of the dealer, taken now and
+then, and the list of what happened since, which goes on growing until the feedback of the next batch arrives.
+"""
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from banditgrad.torch.dealer import MAX_OUTSTANDING, Dealer
+
+Event = tuple[int, torch.Tensor | None]  # (size, None): a batch was dealt; (number, norms): its feedback came
+
+
+class OpenState(NamedTuple):
+    last: int  # the newest batch when the state was taken
+    events: list[Event]
+
+
+class Journal:
+    """Takes part in everything that happens to a dealer, so that its state can be saved for O(1) a step."""
+
+    def __init__(self, dealer: Dealer) -> None:
+        self.dealer = dealer
+        self._base: dict[str, Any] | None = None  # nothing is written down before a state is asked for
+        self._events: list[Event] = []
+        self._open: deque[OpenState] = deque(maxlen=MAX_OUTSTANDING)
+        self._bytes_since, self._base_bytes = 0, 0
+
+    def deal(self, size: int) -> int:
+        number = self.dealer.deal(size)
+        self._record((size, None), 0)
+        return number
+
+    def learn(self, number: int, norms: NDArray[np.float64]) -> None:
+        self.dealer.learn(number, norms)
+        while self._open and self._open[0].last < number:
+            self._open.popleft()
+        self._record((number, torch.from_numpy(norms)), norms.nbytes)
+
+    def _record(self, event: Event, size: int) -> None:
+        for state in self._open:
+            state.events.append(event)
+        if self._base is not None:
+            self._events.append(event)
+            self._bytes_since += size + 64
+            if self._bytes_since > self._base_bytes:  # a fresh copy is now the shorter story
+                self._base, self._events = None, []
+
+    def state_dict(self) -> dict[str, Any]:
+        if self._base is None:
+            self._base = self.dealer.state_dict()
+            self._base_bytes = sum(tensor.nbytes for tensor in self._base["sampling"].values())
+            self._bytes_since = 0
+        events = self._events.copy()
+        self._open.append(OpenState(self.dealer.dealt - 1, events))
+        return {"base": self._base, "events": events}
+
+    def load_state_dict(self, saved: dict[str, Any], last: int) -> list[Event]:
+        """Go back to where all feedback up to batch `last` had come; return what happened after that."""
+        self.dealer.load_state_dict(saved["base"])
+        self._base, self._events = None, []
+        self._open.clear()
+        return self.replay(saved["events"], last)
+
+    def replay(self, events: list[Event], last: int) -> list[Event]:
+        """Do again what was done, up to the first feedback for a batch after `last`; return the rest."""
+        for done, (number, norms) in enumerate(events):
+            if norms is None:
+                self.dealer.deal(number)
+            elif number > last:
+                return events[done:]
+            elif number in self.dealer.outstanding:
+                self.dealer.learn(number, norms.numpy())
+        return []

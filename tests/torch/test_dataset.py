@@ -1,0 +1,61 @@
+import pytest
+
+pytest.importorskip("torch.nn", reason='PyTorch is not installed: pip install "banditgrad[torch]"')
+import torch
+from torch.utils.data import Dataset, IterableDataset, TensorDataset, default_collate
+
+from banditgrad.torch import IndexedDataset
+
+
+class Words(Dataset):
+    """Samples one by one, of whatever kind."""
+
+    def __init__(self, samples):
+        self.samples = samples
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, i):
+        return self.samples[i]
+
+
+class WordsAtOnce(Words):
+    def __getitems__(self, indices):
+        return [self.samples[i] for i in indices]
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(3))
+
+
+@pytest.mark.parametrize("kind", [Words, WordsAtOnce])
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([("a", 0), ("b", 1)], ("b", 1, 1)),
+        ([["a", 0], ["b", 1]], ("b", 1, 1)),
+        (["a", "b"], ("b", 1)),
+        ([{"word": "a"}, {"word": "b"}], {"word": "b", "index": 1}),
+    ],
+)
+def test_the_index_comes_with_the_sample(kind, samples, expected):
+    dataset = IndexedDataset(kind(samples))
+    assert len(dataset) == 2
+    assert dataset[1] == expected
+    assert dataset.__getitems__([0, 1, 1])[1:] == [expected, expected]
+
+
+def test_indices_collate_to_whole_numbers():
+    dataset = IndexedDataset(TensorDataset(torch.zeros(3, 2)))
+    _, idx = default_collate(dataset.__getitems__([2, 0]))
+    assert idx.dtype == torch.int64
+    assert idx.tolist() == [2, 0]
+
+
+def test_streams_are_refused():
+    with pytest.raises(TypeError, match="cannot be asked for by their number"):
+        IndexedDataset(Stream())
+    with pytest.raises(TypeError, match="got generator"):
+        IndexedDataset(i for i in range(3))
