@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+BENCH_BIN := .venv-bench/bin
+BENCH_READY := .venv-bench/.ready
+PEERS := scikit-learn cyanure
 
 .PHONY: demo test test-slow lint bench clean
 
@@ -19,14 +22,24 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)
-	$(BIN)/python benchmarks/draws.py
+# The peers have an environment of their own; one that does not install is left out with a note.
+bench: $(BENCH_READY)
+	$(BENCH_BIN)/python benchmarks/draws.py
+	$(BENCH_BIN)/python benchmarks/steps.py --dense
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,dev]"
 	touch $(READY)
 
+$(BENCH_READY): pyproject.toml Makefile
+	$(PYTHON) -m venv .venv-bench
+	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	for peer in $(PEERS); do \
+	  $(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check $$peer || echo "no $$peer"; \
+	done
+	touch $(BENCH_READY)
+
 clean:
-	rm -rf .venv build dist *.egg-info
+	rm -rf .venv .venv-bench build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

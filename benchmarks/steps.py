@@ -12,7 +12,6 @@ import math
 import os
 import time
 import warnings
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -133,16 +132,9 @@ def interleave(contenders, rounds):
     return {name: seconds * 1e9 for name, seconds in best.items()}
 
 
-def load(folder, name):
-    from sklearn.datasets import load_svmlight_file
-
-    X, y = load_svmlight_file(str(Path(folder) / name))
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return X, y
-
-
 def sparse_table(console, folder, rounds):
-    X, y = load(folder, "w8a")
+    data = bg.datasets.load("w8a", folder)
+    X, y = data.X, data.y
     for penalty, part in (("l1", bg.L1(1e-4)), ("l2", bg.SquaredL2(1e-4))):
         problem = bg.Problem(X, y, bg.Logistic(), part)
         contenders = {("floor", ""): timed(floor(X, problem.n))}
@@ -204,7 +196,7 @@ def print_table(console, title, figures):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=os.environ.get("BANDITGRAD_DATA", "."), help="the folder that has w8a")
+    parser.add_argument("--data", help="the folder that has w8a; else it is looked for or downloaded")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--dense", action="store_true", help="also the dense set (needs 1 GB)")
     options = parser.parse_args()
