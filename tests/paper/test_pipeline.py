@@ -15,6 +15,7 @@ from banditgrad.paper.optimum import Optimum, duality_gap
 from banditgrad.paper.store import Results, Store
 from banditgrad.report import Verdict
 from paper import tiny
+from report.test_browser import GEOMETRY, PHONE, browser  # noqa: F401  a fixture
 
 
 def run(out, names=tuple(PARTS), scale=tiny.SCALE, jobs=2):
@@ -31,8 +32,15 @@ def stored(out):
     return found
 
 
-def test_everything_is_run_written_and_kept(tmp_path):
-    words = run(tmp_path)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a whole evaluation, and what it said."""
+    out = tmp_path_factory.mktemp("finished")
+    return out, run(out)
+
+
+def test_everything_is_run_written_and_kept(finished):
+    tmp_path, words = finished
     panels = {path.stem for path in tmp_path.glob("*.csv")}
     solvers, sets = ("sgd", "prox-svrg", "saga"), ("w8a", "ijcnn1")
     assert panels == {
@@ -44,7 +52,7 @@ def test_everything_is_run_written_and_kept(tmp_path):
     for figure in ("figure1", "figure2", "figure3"):
         assert (tmp_path / f"{figure}.png").stat().st_size > 10_000
         assert (tmp_path / f"{figure}.svg").stat().st_size > 10_000
-    rows = list(csv.DictReader((tmp_path / "figure2-saga-w8a.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "figure2-saga-w8a.csv").read_text(encoding="utf-8").splitlines()))
     assert [float(row["x"]) for row in rows] == [0, 1, 2, 3]
     assert float(rows[0]["MABS median"]) > float(rows[-1]["MABS median"]) > 0
 
@@ -63,6 +71,24 @@ def test_everything_is_run_written_and_kept(tmp_path):
     assert "runs to do" not in again
     assert stored(tmp_path) == before
     assert (tmp_path / "claims.md").read_text(encoding="utf-8").splitlines()[2:] == claims
+
+
+@pytest.mark.parametrize("settings", [{}, {"color_scheme": "dark", "viewport": PHONE}], ids=["desktop", "dark phone"])
+def test_the_page_in_a_browser(finished, browser, settings):  # noqa: F811
+    complaints = []
+    context = browser.new_context(**settings)
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((finished[0] / "report.html").as_uri())
+    page.wait_for_selector(".chart > svg")
+    charts = page.evaluate(GEOMETRY)
+    wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    context.close()
+    assert complaints == []
+    assert not wide
+    assert len(charts) == 2 + 6 + 3
+    assert all(any(path["kind"] == "line" and path["length"] > 0 for path in chart["paths"]) for chart in charts)
 
 
 def test_the_number_of_threads_does_not_change_a_bit(tmp_path):

@@ -84,8 +84,12 @@ def section(scale: Scale, results: Results) -> Section:
     )
     medians = {sampler: table[0] for sampler, table in cost.items()}
     noise = {sampler: table[0] for sampler, table in variance.items()}
-    claims = _cost_claims(scale, medians) + _variance_claims(scale, noise)
-    return Section(claims, [figure], [_other_sets(scale, results)] if scale.other_sets else [])
+    others = [
+        {sampler: _cost(scale, results, sampler, draw)[0] for sampler in PAPER_SAMPLERS}
+        for draw in range(1, scale.other_sets + 1)
+    ]
+    claims = _cost_claims(scale, medians, others) + _variance_claims(scale, noise)
+    return Section(claims, [figure], [_other_sets(scale, others)] if others else [])
 
 
 def _panel(scale: Scale, key: str, title: str, label: str, tables: dict[str, Table3]) -> Panel:
@@ -110,8 +114,11 @@ def _count(parts: list[bool]) -> str:
     return f"{sum(parts)} of {len(parts)}"
 
 
-def _cost_claims(scale: Scale, cost: dict[str, NDArray[np.float64]]) -> list[Claim]:
-    closest = _lowest(cost)
+def _cost_claims(
+    scale: Scale, cost: dict[str, NDArray[np.float64]], others: list[dict[str, NDArray[np.float64]]]
+) -> list[Claim]:
+    closest, elsewhere = _lowest(cost), [win for other in others for win in _lowest(other)]
+    improved = [other["MABS"][-1] < other["MABS"][0] for other in others]
     mabs, uniform, fixed = cost["MABS"], cost["uniform"], cost["IS"]
     falls, rises = trend(scale.taus, mabs), trend(scale.taus, uniform)
     spread, advantage = fixed.max() / fixed.min(), fixed / mabs
@@ -120,15 +127,17 @@ def _cost_claims(scale: Scale, cost: dict[str, NDArray[np.float64]]) -> list[Cla
     return [
         Claim(
             "Figure 1a: F(w^T) with MABS is the closest to F* for all τ.",
-            f"closest at {_count(closest)} values of τ; MABS {_ends(mabs, scale)}; IS {_ends(fixed, scale)}; "
+            f"closest at {_count(closest)} values of τ, on other draws of the sets at {_count(elsewhere)}; "
+            f"MABS {_ends(mabs, scale)}; IS {_ends(fixed, scale)}; "
             f"uniform {_ends(uniform, scale)}.",
-            judge(closest),
+            judge(closest + elsewhere),
             KEY,
         ),
         Claim(
             "Figure 1a: as τ increases, SGD with MABS further improves.",
-            f"{_ends(mabs, scale)}; rank correlation with τ {falls:.2f}.",
-            judge([mabs[-1] < mabs[0], falls <= -0.5]),
+            f"{_ends(mabs, scale)}; rank correlation with τ {falls:.2f}; closer at the largest τ than at the smallest "
+            f"on {_count(improved)} other draws of the sets.",
+            judge([mabs[-1] < mabs[0], falls <= -0.5, *improved]),
             KEY,
         ),
         Claim(
@@ -173,10 +182,9 @@ def _variance_claims(scale: Scale, noise: dict[str, NDArray[np.float64]]) -> lis
     ]
 
 
-def _other_sets(scale: Scale, results: Results) -> Table:
+def _other_sets(scale: Scale, others: list[dict[str, NDArray[np.float64]]]) -> Table:
     rows: list[list[Cell]] = []
-    for draw in range(1, scale.other_sets + 1):
-        cost = {sampler: _cost(scale, results, sampler, draw)[0] for sampler in PAPER_SAMPLERS}
+    for draw, cost in enumerate(others, 1):
         ends = [number(cost[sampler][end]) for sampler in PAPER_SAMPLERS for end in (0, -1)]
         rows.append([draw, _count(_lowest(cost)), *ends])
     header = [f"{sampler}, τ = {scale.taus[end]:g}" for sampler in PAPER_SAMPLERS for end in (0, -1)]

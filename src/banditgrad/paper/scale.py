@@ -20,7 +20,7 @@ class Scale:
     figure1_repeats: int = 200
     figure2_repeats: int = 100
     figure3_repeats: int = 50
-    text_repeats: int = 10
+    text_repeats: int = 5
     beyond: tuple[str, ...] = BEYOND
     beyond_share: float = 0.1
 
@@ -37,7 +37,7 @@ class Scale:
     )
     figure3_beyond: bool = True
 
-    s2gd_passes: tuple[int, ...] = (10, 30, 60)
+    s2gd_passes: tuple[int, ...] = (2, 5, 10, 30, 60)
     sqn_passes: tuple[tuple[int, float], ...] = ((1, 0.5), (10, 5.0), (50, 30.0))  # by batch size; a step costs O(M d)
     sqn_hessian_batches: tuple[int, ...] = (300, 1000)
     text_synthetic: bool = True
@@ -47,7 +47,7 @@ class Scale:
 
     time_rows: int = 50_000
     time_features: int = 4_000
-    time_rounds: int = 5
+    time_rounds: int = 8
 
     def with_repeats(self, repeats: int) -> "Scale":
         """The same with k repeats everywhere."""
@@ -84,7 +84,7 @@ QUICK = Scale(
         ("SAGA", (0.2, 0.5, 1.0, 3.0, 10.0)),
     ),
     figure3_beyond=False,
-    s2gd_passes=(10,),
+    s2gd_passes=(5, 10),
     sqn_passes=((10, 0.5), (50, 5.0)),
     sqn_hessian_batches=(300,),
     theorem_repeats=1,

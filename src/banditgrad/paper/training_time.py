@@ -57,7 +57,7 @@ class Timing:
         return float(self.rows) * self.features * self.rounds
 
     def trial(self, cases: Cases) -> float:
-        small = Timing(500, self.features, 1)
+        small = Timing(min(2000, self.rows), self.features, 1)
         small.work(cases, threading.Event())  # compiles
         begin = time.perf_counter()
         small.work(cases, threading.Event())
