@@ -10,11 +10,16 @@ import time
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "banditgrad", "paper", "figure1", "--quick", "--repeats", "60", "--jobs", "2", "--out"]
+# Where the tests run in the background, SIGINT may be ignored, which a child inherits.
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import banditgrad.cli as c; c.main()"
+)
+ARGUMENTS = ["paper", "figure1", "--quick", "--repeats", "60", "--jobs", "2", "--out"]
 
 
 def start(out):
-    return subprocess.Popen([*COMMAND, str(out)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [sys.executable, "-c", PROGRAM, *ARGUMENTS, str(out)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def finish(out):

