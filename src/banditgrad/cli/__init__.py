@@ -45,3 +45,6 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+from banditgrad.cli import paper as _paper  # noqa: E402, F401  commands register themselves
