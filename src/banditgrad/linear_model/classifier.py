@@ -24,9 +24,9 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
 
         F(w, b) = Σ_i s_i loss(<x_i, w> + b, y_i) / Σ_i s_i + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio)/2 ‖w‖²)
 
-    The intercept is not penalised. `alpha` is that of scikit-learn's ``SGDClassifier``; it is ``1 / (n C)`` in terms of
-    ``LogisticRegression``'s C, and ``1 / (2 n C)`` in terms of the C of ``LinearSVC``, whose squared hinge stands
-    beside ½‖w‖²: both with n the sum of the weights. More than two classes are taken one against the rest.
+    The intercept is not penalised. `alpha` is that of scikit-learn's ``SGDClassifier``. In terms of the C of
+    ``LogisticRegression`` and ``LinearSVC`` it is ``1 / (n C)``, with n the number of rows or the sum of their weights.
+    More than two classes are taken one against the rest.
 
     Parameters
     ----------
