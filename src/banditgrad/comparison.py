@@ -75,7 +75,15 @@ class Comparison:
         ]
 
     def report(self, title: str, summary: str, settings: Mapping[str, object]) -> Report:
-        header = ("solver", "sampler", "F − F*", "passes to 0.1 %", "variance / uniform", "variance / optimal", "seconds")
+        header = (
+            "solver",
+            "sampler",
+            "F − F*",
+            "passes to 0.1 %",
+            "variance / uniform",
+            "variance / optimal",
+            "seconds",
+        )
         cells = [tuple(row.values())[: len(header)] for row in self.rows()]
         table = Table(
             "At the end",

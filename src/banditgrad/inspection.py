@@ -53,7 +53,7 @@ class Inspection:
 
     @property
     def worth(self) -> str:
-        """"yes", "a little" or "no"."""
+        """ "yes", "a little" or "no"."""
         gain = max(self.near_optimum.perfect, self.reduced)
         return "yes" if gain >= WORTH_IT else "a little" if gain >= NOT_WORTH_IT else "no"
 

@@ -1,5 +1,7 @@
 """What several commands ask for: options with one meaning, and data files of any kind."""
 
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,11 +15,11 @@ from banditgrad.registry import CLASSIFICATION_LOSSES, PENALTIES, REGRESSION_LOS
 
 MOST_CLASSES = 30  # labels that are whole numbers and not more than so many are taken as classes
 
-_FILE = {"exists": True, "dir_okay": False, "readable": True, "show_default": False}
+FILE: dict[str, Any] = {"exists": True, "dir_okay": False, "readable": True, "show_default": False}
 _TABLES = "CSV and Parquet"
 
 DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA", help="svmlight (also .gz, .bz2, .xz), .csv, .tsv or .parquet.", **_FILE)
+    Path, typer.Argument(metavar="DATA", help="svmlight (also .gz, .bz2, .xz), .csv, .tsv or .parquet.", **FILE)
 ]
 Label = Annotated[
     str | None,
@@ -37,7 +39,7 @@ Alpha = Annotated[
 L1Ratio = Annotated[float, typer.Option("--l1-ratio", min=0.0, max=1.0, help="Share of l1 in elasticnet.")]
 
 
-def _one_of(names: tuple[str | None, ...]) -> Any:
+def one_of(names: tuple[str | None, ...]) -> Any:
     """A callback that refuses other words, with exit code 2."""
     known = [str(name).lower() for name in names]
 
@@ -49,16 +51,31 @@ def _one_of(names: tuple[str | None, ...]) -> Any:
     return check
 
 
+def list_of(known: Mapping[str, Any]) -> Any:
+    """A callback for names with commas between them."""
+
+    def check(value: str) -> str:
+        names = [name.strip().lower() for name in value.split(",") if name.strip()]
+        for name in names:
+            if name not in known:
+                raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}.")
+        if not names or len(set(names)) < len(names):
+            raise typer.BadParameter(f"pass one or more names, each once, with commas between; got {value!r}.")
+        return ",".join(names)
+
+    return check
+
+
 LOSSES = (*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES)
 LossName = Annotated[
     str,
     typer.Option(
         "--loss",
-        callback=_one_of(("auto", *LOSSES)),
+        callback=one_of(("auto", *LOSSES)),
         help=f"{', '.join(LOSSES)}; auto is log_loss for classes, squared_error for other numbers.",
     ),
 ]
-PenaltyName = Annotated[str, typer.Option("--penalty", callback=_one_of(PENALTIES), help="l1, l2, elasticnet or none.")]
+PenaltyName = Annotated[str, typer.Option("--penalty", callback=one_of(PENALTIES), help="l1, l2, elasticnet or none.")]
 
 
 class Data(NamedTuple):
@@ -84,17 +101,100 @@ def read_data(
             raise typer.BadParameter("--features is for svmlight files; a table has as many as it has columns.")
         table = read_table(path, label, weight=weight, drop=drop or ())
         assert table.y is not None
-        return Data(path, table.X, _tidy(table.y), table.weights, table.names)
+        return Data(path, table.X, tidy(table.y), table.weights, table.names)
     for option, given in (("--label", label), ("--drop", drop), ("--weights", weight)):
         if given:
             raise typer.BadParameter(f"{option} is for .csv, .tsv and .parquet files; {path.name} is read as svmlight.")
     X, y = read_svmlight(path, features)
     if X.shape[1] == 0:
         raise ValueError(f"{path} has no features: no line has an index:value.")
-    return Data(path, X, _tidy(y), None, None)
+    return Data(path, X, tidy(y), None, None)
 
 
-def _tidy(y: NDArray[Any]) -> NDArray[Any]:
+def read_like(path: Path, d: int, names: list[str] | None, label: str | None = None, need_label: bool = True) -> Data:
+    """A file with the features of another one or of a model: d of them, by name where these are known."""
+    if is_table(path):
+        table = read_table(path, label, features=names, need_label=need_label)
+        if table.X.shape[1] != d:
+            raise ValueError(f"{path} has {table.X.shape[1]} feature columns, the model has {d} features.")
+        y = np.zeros(0) if table.y is None else tidy(table.y)
+        return Data(path, table.X, y, None, table.names if names is not None else None)
+    if names is not None:
+        raise ValueError(
+            f"{path} is read as svmlight, which has no names; the model knows its features by name: "
+            f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}. Pass a table with these columns."
+        )
+    data = read_data(path, features=d)
+    return data
+
+
+def expect_labels(other: Data, data: Data, classify: bool) -> None:
+    """Labels to measure a model on must be of the kind it was trained with."""
+    if classify:
+        unknown = np.setdiff1d(other.y.astype(str), data.y.astype(str))
+        if unknown.size:
+            raise ValueError(f"{other.path} has the label {unknown[0]!r}, which does not occur in {data.path}.")
+    elif other.y.dtype.kind in "US":
+        raise ValueError(f"{other.path} has words as labels, such as {other.y[0]!r}; those of {data.path} are numbers.")
+
+
+def scores(model: Any, data: Data) -> dict[str, float]:
+    """Accuracy, AUC and log loss, or R² and the mean absolute error."""
+    from sklearn import metrics
+
+    predicted = call(model.predict, data)
+    if not hasattr(model, "classes_"):
+        return {"R²": _r2(data.y, predicted), "mean |error|": metrics.mean_absolute_error(data.y, predicted)}
+    found = {"accuracy": metrics.accuracy_score(data.y, predicted)}
+    if model.classes_.size == 2:
+        one = np.unique(data.y).size < 2
+        found["AUC"] = np.nan if one else metrics.roc_auc_score(data.y, call(model.decision_function, data))
+    if model.loss == "log_loss":
+        found["log loss"] = metrics.log_loss(data.y, call(model.predict_proba, data), labels=model.classes_)
+    return {name: float(value) for name, value in found.items()}
+
+
+def _r2(y: NDArray[Any], predicted: NDArray[np.float64]) -> float:
+    """NaN for a single row, where R² is not defined."""
+    from sklearn.metrics import r2_score
+
+    return float(r2_score(y, predicted)) if y.size > 1 else float("nan")
+
+
+def call(method: Callable[[Any], Any], data: Data) -> Any:
+    """A model's method on a file's rows, under the names that the model was given."""
+    if data.names is None:
+        return method(data.X)
+    import pandas as pd
+
+    return method(pd.DataFrame(data.X, columns=data.names))
+
+
+def expect_writable(path: Path) -> None:
+    """Before the work: an output file that cannot be written is told at once."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Pass the name of a file.")
+    expect_folder(path.parent)
+
+
+def expect_folder(folder: Path) -> None:
+    """Make a folder for output, or say why not."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"Cannot write to {folder}: {error.strerror}.") from error
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"Cannot write to {folder}: permission denied.")
+
+
+def write(path: Path, text: str) -> None:
+    from banditgrad.report.files import write_atomically
+
+    expect_writable(path)
+    write_atomically(path, text.encode())
+
+
+def tidy(y: NDArray[Any]) -> NDArray[Any]:
     """Labels as people write them: 1, not 1.0."""
     if y.dtype.kind == "f" and np.all(y == np.round(y)) and np.all(np.abs(y) < 2**53):
         return y.astype(np.int64)

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from banditgrad.minimise import Progress
+
+__all__ = ["err", "escape", "facts", "number", "out", "pass_by_pass", "print_json", "table", "working"]
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -40,7 +43,7 @@ def facts(rows: Iterable[tuple[str, str]], title: str = "") -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, value)
+        table.add_row(name, escape(value))
     out.print(table)
 
 
@@ -50,7 +53,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -
     for at, name in enumerate(header):
         shown.add_column(name, justify="left" if at < left else "right", no_wrap=True)
     for row in rows:
-        shown.add_row(*row)
+        shown.add_row(*map(escape, row))
     Console(highlight=False, width=max(out.width, 100) if not out.is_terminal else None).print(shown)
 
 

@@ -201,9 +201,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     def _weights(self, y: NDArray[Any], sample_weight: ArrayLike | None) -> Vector | None:
         if self.class_weight is None:
             return None if sample_weight is None else np.asarray(sample_weight)
-        by_class = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
-        )
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight)
         weights = by_class[np.searchsorted(self.classes_, y)]
         return weights if sample_weight is None else weights * np.asarray(sample_weight)
 
