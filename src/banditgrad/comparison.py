@@ -89,9 +89,9 @@ class Comparison:
             "At the end",
             header,
             [[cell if not isinstance(cell, float) or np.isfinite(cell) else "–" for cell in row] for row in cells],
-            "Medians over the seeds. Passes to 0.1 %: until F − F* is a thousandth of what it was at w = 0. Variance: of "
-            "the solver's gradient estimator, over that with uniform and with perfect sampling at the same points, the "
-            "median over the passes.",
+            "Medians over the seeds. Passes to 0.1 %: until F − F* is a thousandth of what it was at w = 0. Variance: "
+            "of the solver's gradient estimator, over that with uniform and with perfect sampling at the same points, "
+            "the median over the passes.",
         )
         return Report(
             title,

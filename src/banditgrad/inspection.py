@@ -11,8 +11,7 @@ from banditgrad.problem import Problem
 from banditgrad.samplers import Auto
 from banditgrad.solvers import ProxSvrg
 
-WORTH_IT = 2.5  # times less variance that perfect sampling must offer
-NOT_WORTH_IT = 1.5
+NOT_WORTH_IT = 1.5  # times less variance than uniform sampling, below which a gain is not worth the trouble
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,16 @@ class Inspection:
     passes: float
 
     @property
+    def offered(self) -> float:
+        """The larger of the gains that a perfect sampler offers, near the optimum and to ProxSvrg."""
+        return max(self.near_optimum.perfect, self.reduced)
+
+    @property
     def worth(self) -> str:
-        """ "yes", "a little" or "no"."""
-        gain = max(self.near_optimum.perfect, self.reduced)
-        return "yes" if gain >= WORTH_IT else "a little" if gain >= NOT_WORTH_IT else "no"
+        """One of yes, a little and no; what was had counts for more than what a perfect sampler offers."""
+        if self.offered < NOT_WORTH_IT:
+            return "no"
+        return "yes" if self.reduced_had >= NOT_WORTH_IT else "a little"
 
     @property
     def sampler(self) -> str:
@@ -70,14 +75,21 @@ class Inspection:
         """The recommendation in plain words."""
         if self.worth == "no":
             return (
-                f"Bandit sampling is not worth it here: rows matter alike, even perfect sampling would be worth only "
-                f"{max(self.near_optimum.perfect, self.reduced):.1f} times the draws. Use the uniform sampler."
+                "Bandit sampling is not worth it here: rows matter alike, and even perfect sampling would be worth "
+                f"only {self.offered:.1f} times the draws. Use the uniform sampler."
             )
-        how = "worth it" if self.worth == "yes" else "of a little use"
+        offer = (
+            f"a perfect sampler is worth {self.near_optimum.perfect:.1f} times the draws to SGD near the optimum and "
+            f"{self.reduced:.1f} times to ProxSvrg"
+        )
+        if self.worth == "yes":
+            return (
+                f"Bandit sampling is worth it here: {offer}, of which the auto sampler had {self.reduced_had:.1f}. "
+                "Use proxsvrg with the auto sampler."
+            )
         return (
-            f"Bandit sampling is {how} here: near the optimum a perfect sampler is worth {self.near_optimum.perfect:.1f} "
-            f"times the draws for SGD and {self.reduced:.1f} times for ProxSvrg, where the auto sampler had "
-            f"{self.reduced_had:.1f}. Use proxsvrg with the auto sampler; mabs with sgd, if a rough solution will do."
+            f"Bandit sampling may help a little here: {offer}, but the auto sampler had only {self.reduced_had:.1f} of "
+            "it in a short run. Use proxsvrg with the auto sampler, which is uniform where adapting does not pay."
         )
 
 

@@ -127,11 +127,11 @@ def minimise(
     progress : bool
         Whether to show a progress bar, if the output is a terminal.
     """
-    solver = _chosen(solver, Solver, ProxSvrg, "solver")
-    sampler = _chosen(sampler, Sampler, Auto, "sampler")
+    chosen_solver: Solver = _chosen(solver, Solver, ProxSvrg, "solver")
+    chosen_sampler: Sampler = _chosen(sampler, Sampler, Auto, "sampler")
     _check(problem, passes, tol, time_limit, record_every)
     open_ended = time_limit is not None or tol > 0.0
-    run = _Run(problem, solver, sampler, passes, seed, w0, record_variance, open_ended)
+    run = _Run(problem, chosen_solver, chosen_sampler, passes, seed, w0, record_variance, open_ended)
     reason = Reason.PASSES_DONE
     try:
         with _progress_bar(progress, run.total_steps) as show:

@@ -110,7 +110,7 @@ def test_a_warning_says_what_to_do(rows):
 
 
 def test_divergence_is_told(rows):
-    X, y = rows
+    X, _ = rows
     with pytest.warns(ConvergenceWarning, match="diverged.*smaller step_size"):
         model = BanditRegressor(step_size=1e3, max_iter=50).fit(X, X[:, 0])
     assert np.isfinite(model.coef_).all()

@@ -124,8 +124,7 @@ def read_like(path: Path, d: int, names: list[str] | None, label: str | None = N
             f"{path} is read as svmlight, which has no names; the model knows its features by name: "
             f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}. Pass a table with these columns."
         )
-    data = read_data(path, features=d)
-    return data
+    return read_data(path, features=d)
 
 
 def expect_labels(other: Data, data: Data, classify: bool) -> None:

@@ -40,18 +40,13 @@ def predict(
     if proba:
         p = inputs.call(fitted.predict_proba, file)
         columns.update({f"p({name})": p[:, k] for k, name in enumerate(fitted.classes_)})
-    if json:
-        text = None
-    else:
-        text = _csv(columns)
     if out is not None:
-        inputs.write(out, _csv(columns) if text is None else text)
-        if text is not None:
-            screen.err.print(f"{file.X.shape[0]:,} predictions written to {screen.escape(str(out))}")
-    elif text is not None:
-        print(text, end="")
+        inputs.write(out, _csv(columns))
+        screen.err.print(f"{file.X.shape[0]:,} predictions written to {screen.escape(str(out))}")
     if json:
         screen.print_json({**columns, "out": None if out is None else str(out)})
+    elif out is None:
+        print(_csv(columns), end="")
 
 
 def _csv(columns: dict[str, Any]) -> str:

@@ -56,7 +56,7 @@ class BanditLinearModel(BaseEstimator):
             self._expect_number("tol", 0.0, math.inf)
 
     def _expect_number(self, name: str, least: float, most: float) -> None:
-        value = getattr(self, name)
+        value: Any = getattr(self, name)
         if not isinstance(value, Real) or isinstance(value, bool) or not (least <= value <= most and value < math.inf):
             raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}.")
 

@@ -128,7 +128,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BanditClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "BanditClassifier":
         """Fit the model; a `sample_weight` of 2 counts like the row given twice."""
         self._check_parameters()
         X, y = self._validate(X, y, reset=True)
@@ -140,7 +140,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         return self
 
     def partial_fit(
-        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
     ) -> "BanditClassifier":
         """One pass of proximal SGD over these rows, going on from what was fitted before.
 
