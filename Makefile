@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench docs clean
 
 demo: $(READY)
-	$(BIN)/python examples/three_samplers.py
+	$(BIN)/banditgrad demo
 
 test: lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -22,9 +22,13 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/draws.py
 
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,tables,dev]"
 	touch $(READY)
 
 clean:

@@ -1,4 +1,4 @@
-"""Every Python block of README and CONTRIBUTING runs, in order, as a reader would type it."""
+"""Every Python block of the documents runs, in order, as a reader would type it."""
 
 import re
 from pathlib import Path
@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PAGES = ["README.md", "CONTRIBUTING.md", *(str(page.relative_to(ROOT)) for page in sorted(ROOT.glob("docs/how-to/*.md")))]
+INCLUDING = "docs/how-to/own-parts.md"  # its code is that of CONTRIBUTING.md
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
-def test_the_code_in_the_documents_runs(name, capsys):
+@pytest.mark.parametrize("name", [page for page in PAGES if page != INCLUDING])
+def test_the_code_in_the_documents_runs(name, capsys, tmp_path, monkeypatch):
     text = (ROOT / name).read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
     blocks = [(match.start(), match[1]) for match in re.finditer(r"```python\n(.*?)```", text, flags=re.S)]
-    assert len(blocks) >= 3
+    assert blocks
     scope = {"__name__": "documents"}
     for start, block in blocks:
         line = text.count("\n", 0, start) + 1
@@ -21,3 +24,10 @@ def test_the_code_in_the_documents_runs(name, capsys):
         printed = capsys.readouterr().out
         assert "Result(value=" in printed
         assert "Mabs" in printed
+
+
+def test_the_page_on_own_parts_includes_the_examples():
+    section = re.search(r"--8<-- \"(.*?):(.*?)\"", (ROOT / INCLUDING).read_text(encoding="utf-8"))
+    text = (ROOT / section[1]).read_text(encoding="utf-8")
+    included = text.split(f"[start:{section[2]}]")[1].split(f"[end:{section[2]}]")[0]
+    assert included.count("```python") == 4

@@ -49,5 +49,5 @@ def demo(
         "seeds": SEEDS,
     }
     samplers = ["uniform", "importance", "mabs", "auto"]
-    screen.out.print(f"\n[bold]Samplers compared[/], {PASSES} passes, medians of {SEEDS} seeds")
-    run_and_show(problem, "generated data", ["sgd", "proxsvrg"], samplers, PASSES, SEEDS, seed, settings, out)
+    screen.out.print(f"\n[bold]Samplers compared[/] with ProxSvrg, {PASSES} passes, medians of {SEEDS} seeds")
+    run_and_show(problem, "generated data", ["proxsvrg"], samplers, PASSES, SEEDS, seed, settings, out)

@@ -56,8 +56,9 @@ class BanditLinearModel(BaseEstimator):
             self._expect_number("tol", 0.0, math.inf)
 
     def _expect_number(self, name: str, least: float, most: float) -> None:
-        value: Any = getattr(self, name)
-        if not isinstance(value, Real) or isinstance(value, bool) or not (least <= value <= most and value < math.inf):
+        value = getattr(self, name)
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+        if not (least <= number <= most and number < math.inf):
             raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}.")
 
     def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
