@@ -158,7 +158,8 @@ def test_ctrl_c_keeps_what_was_reached(files, tmp_path):
 
 # The command itself, which says on standard error when the first pass was made.
 _TRAINING_TELLS = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the background jobs of a shell ignore it
 from banditgrad.cli import main, screen
 plain = screen.pass_by_pass
 def pass_by_pass(say, what):

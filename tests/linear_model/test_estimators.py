@@ -26,6 +26,14 @@ def rows():
     return X, np.where(X @ [1.0, -2.0, 0.5, 0.0, 0.0] + rng.standard_normal(300) > 0, "yes", "no")
 
 
+@pytest.fixture
+def ctrl_c():
+    """SIGINT as in a terminal; the background jobs of a shell ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def three_classes():
     rng = np.random.default_rng(1)
@@ -127,7 +135,7 @@ def test_callback_and_history(rows):
     assert model.objective_[0] == history.value[-1]
 
 
-def test_interrupted_fits_keep_what_they_reached(three_classes):
+def test_interrupted_fits_keep_what_they_reached(three_classes, ctrl_c):
     X, y = three_classes
     for jobs in (1, 2):
         calls = itertools.count()
