@@ -4,7 +4,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -227,10 +227,16 @@ def _in_threads(solve: Callable[[int], Result], count: int, workers: int, stop: 
     """Kernels release the GIL. On Ctrl-C all runs stop at their next record, and what they reached is returned."""
     if workers == 1:
         return [solve(k) for k in range(count)]
+    runs: list[Future[Result]] = []
     with ThreadPoolExecutor(workers) as pool:
-        runs = [pool.submit(solve, k) for k in range(count)]
         try:
+            runs.extend(pool.submit(solve, k) for k in range(count))
             wait(runs)
         except KeyboardInterrupt:
             stop.set()
-        return [run.result() for run in runs]
+            runs.extend(pool.submit(solve, k) for k in range(len(runs), count))
+        try:
+            return [run.result() for run in runs]
+        except BaseException:
+            stop.set()  # the others must end as well
+            raise
