@@ -9,10 +9,10 @@ PEERS := scikit-learn cyanure
 # Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-slow lint bench bench-torch clean
+.PHONY: demo test test-slow lint bench bench-torch docs clean
 
 demo: $(READY)
-	$(BIN)/python examples/three_samplers.py
+	$(BIN)/banditgrad demo
 
 test: lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -36,14 +36,18 @@ bench-torch: $(TEST_READY)
 	$(BIN)/python benchmarks/torch_costs.py
 	$(BIN)/python benchmarks/torch_training.py
 
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,tables]"
 	touch $(READY)
 
 $(TEST_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,torch,dev,torch-dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,tables,torch,dev,torch-dev]"
 	touch $(TEST_READY)
 
 $(BENCH_READY): pyproject.toml Makefile

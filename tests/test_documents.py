@@ -1,4 +1,4 @@
-"""Every Python block of README, CONTRIBUTING and the pages in docs runs, in order, as a reader would type it."""
+"""Every Python block of the documents runs, in order, as a reader would type it."""
 
 import importlib.util
 import re
@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", *(str(page.relative_to(ROOT)) for page in sorted(ROOT.glob("docs/*.md")))]
+INCLUDING = "docs/how-to/own-parts.md"  # its code is that of CONTRIBUTING.md
+PAGES = [
+    page
+    for page in ("README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md"))))
+    if page != INCLUDING and "```python" in (ROOT / page).read_text(encoding="utf-8")
+]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -19,7 +24,7 @@ def test_the_code_in_the_documents_runs(name, capsys, tmp_path, monkeypatch):
         pytest.skip('PyTorch is not installed: pip install "banditgrad[torch]"')
     monkeypatch.chdir(tmp_path)
     blocks = [(match.start(), match[1]) for match in re.finditer(r"```python\n(.*?)```", text, flags=re.S)]
-    assert len(blocks) >= 3
+    assert blocks
     scope = {"__name__": "documents"}
     for start, block in blocks:
         if "torch" in block and not has_torch:
@@ -30,3 +35,10 @@ def test_the_code_in_the_documents_runs(name, capsys, tmp_path, monkeypatch):
         printed = capsys.readouterr().out
         assert "Result(value=" in printed
         assert "Mabs" in printed
+
+
+def test_the_page_on_own_parts_includes_the_examples():
+    section = re.search(r"--8<-- \"(.*?):(.*?)\"", (ROOT / INCLUDING).read_text(encoding="utf-8"))
+    text = (ROOT / section[1]).read_text(encoding="utf-8")
+    included = text.split(f"[start:{section[2]}]")[1].split(f"[end:{section[2]}]")[0]
+    assert included.count("```python") == 4

@@ -8,6 +8,9 @@
 The method is that of Salehi, Celis and Thiran, "Stochastic Optimization with Bandit Sampling".
 """
 
+from importlib import import_module
+from typing import Any
+
 from banditgrad import datasets
 from banditgrad._jit import kernel
 from banditgrad.geometries import Euclidean, PNorm
@@ -62,3 +65,10 @@ __all__ = [
     "kernel",
     "minimise",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`bg.linear_model` is imported when asked for: scikit-learn takes a while."""
+    if name == "linear_model":
+        return import_module("banditgrad.linear_model")
+    raise AttributeError(f"module 'banditgrad' has no attribute {name!r}")

@@ -133,7 +133,7 @@ def _package_stamp() -> str:
 _STAMP = _package_stamp()
 
 
-class _PackageCache(FunctionCache):  # type: ignore[misc]
+class _PackageCache(FunctionCache):
     """numba's disk cache, with files of their own for every state of the package's sources.
 
     A kernel's machine code contains the parts it was compiled with, yet numba only looks at the kernel's own file: it

@@ -41,6 +41,7 @@ class History:
     value: NDArray[np.float64]
     effective_variance: NDArray[np.float64] | None = None
     optimal_variance: NDArray[np.float64] | None = None
+    uniform_variance: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -119,14 +120,15 @@ def minimise(
     record_every : float
         Passes between two records. Recording does not change the iterates, nor does it count in `seconds`.
     record_variance : bool
-        Whether to record the effective variance of the solver's estimator and the least possible one.
+        Whether to record the effective variance of the solver's estimator, the least possible one and that of uniform
+        sampling, at the same points.
     callback : callable, optional
         Called after each record but the first with a `Progress`; a true answer stops the run.
     progress : bool
         Whether to show a progress bar, if the output is a terminal.
     """
-    chosen_solver = _chosen(solver, Solver, ProxSvrg, "solver")
-    chosen_sampler = _chosen(sampler, Sampler, Auto, "sampler")
+    chosen_solver: Solver = _chosen(solver, Solver, ProxSvrg, "solver")
+    chosen_sampler: Sampler = _chosen(sampler, Sampler, Auto, "sampler")
     _check(problem, passes, tol, time_limit, record_every)
     open_ended = time_limit is not None or tol > 0.0
     run = _Run(problem, chosen_solver, chosen_sampler, passes, seed, w0, record_variance, open_ended)
@@ -222,7 +224,8 @@ class _Run:
         entry: tuple[float, ...] = (self.passes, self.seconds, value)
         if self.record_variance:
             a = self.solver.feedback(self.problem, self.state)
-            entry += (effective_variance(a, self.sampling.probabilities()), optimal_variance(a))
+            p = self.sampling.probabilities()
+            entry += (effective_variance(a, p), optimal_variance(a), float(a.sum()) * self.problem.n)
         self.records.append(entry)
         if value < self.best_value:
             self.best_w, self.best_value = w, value

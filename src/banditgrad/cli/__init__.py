@@ -3,13 +3,20 @@
 Exit codes: 0 done, 1 failed, 2 bad usage, 130 interrupted.
 """
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 import banditgrad
+from banditgrad.cli.compare import compare
+from banditgrad.cli.demo import demo
+from banditgrad.cli.fit import fit
+from banditgrad.cli.inspect import inspect
+from banditgrad.cli.predict import predict
 
 app = typer.Typer(
     name="banditgrad",
@@ -36,12 +43,22 @@ def options(
     """What all commands share."""
 
 
+app.command()(inspect)
+app.command()(fit)
+app.command()(predict)
+app.command()(compare)
+app.command()(demo)
+
+
 def main() -> None:
     """The entry point: what users can mend is told in one line, without a traceback."""
     try:
         app()
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        Console(stderr=True).print(f"[bold red]Error:[/] {error}", highlight=False, markup=True)
+    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        Console(stderr=True, soft_wrap=True).print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

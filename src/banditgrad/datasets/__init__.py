@@ -1,7 +1,8 @@
-"""Data to train on: the paper's real sets, its synthetic sets, and larger ones that need no network."""
+"""Data to train on: the paper's real sets, its synthetic sets, larger ones that need no network, and users' files."""
 
 from banditgrad.datasets.libsvm import Dataset, load
 from banditgrad.datasets.svmlight import read_svmlight
 from banditgrad.datasets.synthetic import make_imbalanced, make_tau
+from banditgrad.datasets.tables import Table, read_table
 
-__all__ = ["Dataset", "load", "make_imbalanced", "make_tau", "read_svmlight"]
+__all__ = ["Dataset", "Table", "load", "make_imbalanced", "make_tau", "read_svmlight", "read_table"]

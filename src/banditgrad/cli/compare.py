@@ -1,0 +1,148 @@
+"""`banditgrad compare`: the paper's comparison on the user's own data."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from banditgrad import comparison
+from banditgrad.cli import inputs, screen
+from banditgrad.cli.inspect import Positive
+from banditgrad.problem import Problem
+from banditgrad.registry import SAMPLERS, SOLVERS, make_loss, make_penalty
+from banditgrad.report import write_figures, write_html
+
+INTERRUPTED = 130
+
+
+def compare(
+    data: inputs.DataFile,
+    samplers: Annotated[
+        str,
+        typer.Option("--samplers", callback=inputs.list_of(SAMPLERS), help=f"Some of {', '.join(SAMPLERS)}."),
+    ] = "uniform,importance,mabs,auto",
+    solvers: Annotated[
+        str, typer.Option("--solvers", callback=inputs.list_of(SOLVERS), help=f"Some of {', '.join(SOLVERS)}.")
+    ] = "sgd,proxsvrg",
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for figures and report.", metavar="DIR", file_okay=False)
+    ] = Path("out/compare"),
+    passes: Annotated[float, typer.Option("--passes", min=1.0, help="Passes over the data of each run.")] = 30,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each pair, with different seeds.")] = 3,
+    label: inputs.Label = None,
+    drop: inputs.Drop = None,
+    features: inputs.Features = None,
+    loss: inputs.LossName = "auto",
+    penalty: inputs.PenaltyName = "l2",
+    alpha: inputs.Alpha = 1e-4,
+    l1_ratio: inputs.L1Ratio = 0.15,
+    positive: Positive = None,
+    seed: inputs.Seed = 0,
+    json: inputs.Json = False,
+) -> None:
+    """Run solvers with several samplers on the same data and write a table, figures and a report.
+
+    Steps are found automatically. Ctrl-C ends it and reports the runs that were done.
+
+    **Examples**
+
+    `banditgrad compare a9a --penalty l1 --alpha 1e-3`
+
+    `banditgrad compare visits.csv --label bought --samplers uniform,mabs --solvers saga --out report`
+    """
+    file = inputs.read_data(data, label, drop, features)
+    loss = inputs.choose_loss(file, loss)
+    target = inputs.as_targets(file, loss, positive)
+    inputs.expect_folder(out)
+    problem = Problem(
+        file.X,
+        target,
+        make_loss(loss),
+        make_penalty(None if penalty == "none" else penalty, alpha, l1_ratio),
+        fit_intercept=True,
+    )
+    settings = {
+        "data": str(data),
+        "loss": loss,
+        "penalty": penalty,
+        "alpha": alpha,
+        "passes": passes,
+        "seeds": seeds,
+        "first seed": seed,
+        "τ": f"{problem.tau:.3g}",
+    }
+    run_and_show(
+        problem, file.path.name, solvers.split(","), samplers.split(","), passes, seeds, seed, settings, out, json
+    )
+
+
+def run_and_show(
+    problem: Problem,
+    name: str,
+    solvers: list[str],
+    samplers: list[str],
+    passes: float,
+    seeds: int,
+    seed: int,
+    settings: dict[str, Any],
+    out: Path,
+    json: bool = False,
+) -> None:
+    """Compare, print the table, write figures and report; exit with 130 where it was interrupted."""
+    with screen.working("comparing") as say:
+        found = comparison.compare(
+            problem,
+            {solver: SOLVERS[solver]() for solver in solvers},
+            {sampler: SAMPLERS[sampler]() for sampler in samplers},
+            passes=passes,
+            seeds=seeds,
+            seed=seed,
+            tell=lambda words: say(f"comparing: {words}"),
+        )
+        if found.outcomes:
+            summary = (
+                f"{problem.n:,} rows, {problem.d:,} features, τ = {problem.tau:.3g}. Each solver ran {passes:g} passes "
+                f"with each sampler and {seeds} seeds; only the sampler differs within a panel."
+            )
+            report = found.report(f"Samplers compared on {name}", summary, settings)
+            page = write_html(report, out / "report.html")
+            figures = write_figures(report.figures, out)
+    if not found.outcomes:
+        screen.err.print("[yellow]Interrupted[/] before the first run was done: nothing to report.")
+        raise typer.Exit(INTERRUPTED)
+    if json:
+        screen.print_json(
+            {
+                "settings": settings,
+                "minimum": found.best,
+                "runs": found.rows(),
+                "report": str(page),
+                "figures": [str(path) for path in figures],
+                "interrupted": found.interrupted,
+            }
+        )
+    else:
+        _show(found)
+        screen.out.print(f"Report: {screen.escape(str(page))}, with figures and CSV files beside it")
+    if found.interrupted:
+        screen.err.print("[yellow]Interrupted:[/] only the runs that were done are reported.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _show(found: comparison.Comparison) -> None:
+    screen.table(
+        ("solver", "sampler", "F − F*", "passes to 0.1 %", "variance / uniform", "/ optimal", "seconds"),
+        [
+            (
+                row["solver"],
+                row["sampler"],
+                "diverged" if row["diverged"] else f"{row['gap']:.1e}",
+                screen.number(row["passes_to_near"]),
+                screen.number(row["variance_vs_uniform"], 2),
+                screen.number(row["variance_vs_optimal"], 2),
+                f"{row['seconds']:.2f}",
+            )
+            for row in found.rows()
+        ],
+        left=2,
+    )

@@ -1,0 +1,173 @@
+"""`banditgrad fit`: train a linear model."""
+
+import time
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from banditgrad.cli import inputs, screen
+from banditgrad.registry import CLASSIFICATION_LOSSES, SAMPLERS, SOLVERS
+
+INTERRUPTED = 130
+
+
+def fit(
+    data: inputs.DataFile,
+    test: Annotated[
+        Path | None, typer.Option("--test", help="Data to measure the model on.", metavar="DATA", **inputs.FILE)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write the model (JSON, no code in it).", metavar="FILE")
+    ] = None,
+    label: inputs.Label = None,
+    drop: inputs.Drop = None,
+    weights: Annotated[
+        str | None, typer.Option("--weights", help="CSV and Parquet: a column of row weights.", metavar="NAME")
+    ] = None,
+    features: inputs.Features = None,
+    loss: inputs.LossName = "auto",
+    penalty: inputs.PenaltyName = "l2",
+    alpha: inputs.Alpha = 1e-4,
+    l1_ratio: inputs.L1Ratio = 0.15,
+    solver: Annotated[
+        str, typer.Option("--solver", callback=inputs.one_of(tuple(SOLVERS)), help=f"{', '.join(SOLVERS)}.")
+    ] = "auto",
+    sampler: Annotated[
+        str, typer.Option("--sampler", callback=inputs.one_of(tuple(SAMPLERS)), help=f"{', '.join(SAMPLERS)}.")
+    ] = "auto",
+    step_size: Annotated[
+        float | None, typer.Option("--step-size", help="The solver's step; found while running unless given.")
+    ] = None,
+    max_iter: Annotated[int, typer.Option("--max-iter", min=1, help="Passes over the data, at most.")] = 1000,
+    tol: Annotated[
+        float, typer.Option("--tol", min=0.0, help="Stop when the gradient is this much smaller than at w = 0.")
+    ] = 1e-4,
+    intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Whether to fit one.")] = True,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Let all classes count the same.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", help="Threads for more than two classes.")] = -1,
+    seed: inputs.Seed = 0,
+    json: inputs.Json = False,
+) -> None:
+    """Train a linear model and say how good it is and what the sampling bought.
+
+    Labels that are words, or few whole numbers, are classes; other numbers are regressed on. Ctrl-C stops the training
+    and keeps what was reached.
+
+    **Examples**
+
+    `banditgrad fit a9a --penalty l1 --alpha 1e-3 --out a9a.json`
+
+    `banditgrad fit visits.csv --label bought --test later.csv --balanced`
+    """
+    from banditgrad.linear_model import BanditClassifier, BanditRegressor, save_model
+
+    file = inputs.read_data(data, label, drop, features, weights)
+    loss = inputs.choose_loss(file, loss)
+    if step_size is not None and not 0.0 < step_size < np.inf:
+        raise typer.BadParameter(f"--step-size must be positive, got {step_size:g}.")
+    if out is not None:
+        inputs.expect_writable(out)
+    classify = loss in CLASSIFICATION_LOSSES
+    settings: dict[str, Any] = {
+        "loss": loss,
+        "penalty": None if penalty == "none" else penalty,
+        "alpha": alpha,
+        "l1_ratio": l1_ratio,
+        "solver": solver,
+        "sampler": sampler,
+        "step_size": "auto" if step_size is None else step_size,
+        "max_iter": max_iter,
+        "tol": tol,
+        "fit_intercept": intercept,
+        "random_state": seed,
+        "n_jobs": jobs,
+    }
+    if balanced and not classify:
+        raise typer.BadParameter(f"--balanced is for classes; the loss here is {loss}.")
+    if balanced:
+        settings["class_weight"] = "balanced"
+    model = (BanditClassifier if classify else BanditRegressor)(**settings)
+    other = None if test is None else inputs.read_like(test, model_features(file), file.names, label)
+    if other is not None:
+        inputs.expect_labels(other, file, classify)
+    begin = time.perf_counter()
+    remarks, interrupted = _train(model, file)
+    seconds = time.perf_counter() - begin
+    model.set_params(callback=None)
+    if file.names is not None:
+        model.feature_names_in_ = np.array(file.names, dtype=object)
+    results = {
+        "data": str(data),
+        "rows": file.X.shape[0],
+        "features": file.X.shape[1],
+        "settings": settings,
+        "objective": float(model.objective_.mean()),
+        "passes": model.n_iter_,
+        "seconds": seconds,
+        "nonzeros": int(np.count_nonzero(model.coef_)),
+        "coefficients": int(model.coef_.size),
+        "variance_ratio": model.effective_variance_ratio_,
+        "train": inputs.scores(model, file),
+        "test": None if other is None else inputs.scores(model, other),
+        "model": None if out is None else str(save_model(model, out)),
+        "remarks": remarks,
+        "interrupted": interrupted,
+    }
+    if json:
+        screen.print_json(results)
+    else:
+        _show(results)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def model_features(file: inputs.Data) -> int:
+    return int(file.X.shape[1])
+
+
+def _train(model: Any, file: inputs.Data) -> tuple[list[str], bool]:
+    """Fit; what it warned of, and whether Ctrl-C ended it with something to keep."""
+    interrupted = False
+    with warnings.catch_warnings(record=True) as caught, screen.working("compiling") as say:
+        warnings.simplefilter("always")
+        model.set_params(callback=screen.pass_by_pass(say, "training"))
+        try:
+            model.fit(file.X, file.y, sample_weight=file.weights)
+        except KeyboardInterrupt:
+            if not hasattr(model, "coef_"):
+                raise
+            interrupted = True
+    return [str(warning.message) for warning in caught], interrupted
+
+
+def _show(results: dict[str, Any]) -> None:
+    settings, ratio = results["settings"], results["variance_ratio"]
+    penalty = settings["penalty"] or "no penalty"
+    bought = f"variance {ratio:.2f} of uniform sampling's"
+    bought += f", worth {1 / ratio:.1f} times the draws" if ratio < 0.95 else ": no gain here"
+    screen.facts(
+        [
+            ("data", f"{results['data']}, {results['rows']:,} × {results['features']:,}"),
+            ("model", f"{settings['loss']}, {penalty}, alpha {settings['alpha']:g}"),
+            ("objective", f"{results['objective']:.8g}"),
+            ("passes", f"{results['passes']} in {results['seconds']:.1f} s"),
+            ("non-zeros", f"{results['nonzeros']:,} of {results['coefficients']:,} coefficients"),
+            ("sampling", bought),
+        ]
+    )
+    names = list(results["train"])
+    rows = [
+        (part, *(screen.number(results[part][name], 4) for name in names))
+        for part in ("train", "test")
+        if results[part] is not None
+    ]
+    screen.table(("", *names), rows)
+    if results["model"]:
+        screen.out.print(f"Model written to {screen.escape(results['model'])}")
+    for remark in results["remarks"]:
+        screen.err.print(f"[yellow]Note:[/] {screen.escape(remark)}")
+    if results["interrupted"]:
+        screen.err.print("[yellow]Interrupted:[/] this is what was reached by then.")

@@ -1,0 +1,84 @@
+"""What commands print: results to standard output, everything else to standard error."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from banditgrad.minimise import Progress
+
+__all__ = ["err", "escape", "facts", "number", "out", "pass_by_pass", "print_json", "table", "working"]
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(content: Any) -> None:
+    """One JSON object; numbers that JSON does not know become null."""
+    print(json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def facts(rows: Iterable[tuple[str, str]], title: str = "") -> None:
+    """Names and values, one pair a line."""
+    table = Table(box=None, show_header=False, title=title or None, title_justify="left", padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, escape(value))
+    out.print(table)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> None:
+    """A table whose first `left` columns are words and the others numbers."""
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for at, name in enumerate(header):
+        shown.add_column(name, justify="left" if at < left else "right", no_wrap=True)
+    for row in rows:
+        shown.add_row(*map(escape, row))
+    Console(highlight=False, width=max(out.width, 100) if not out.is_terminal else None).print(shown)
+
+
+@contextmanager
+def working(words: str) -> Iterator[Any]:
+    """A line on a terminal that tells what is going on; nothing elsewhere. Yields a function that changes the words."""
+    if not err.is_terminal:
+        yield lambda words: None
+        return
+    with err.status(words) as status:
+        yield status.update
+
+
+def pass_by_pass(say: Any, what: str) -> Any:
+    """A callback for `minimise` that says how far a run is."""
+
+    def callback(progress: Progress) -> bool:
+        say(f"{what}: pass {progress.passes:.0f}, F = {progress.value:.6g}")
+        return False
+
+    return callback
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number for a table; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:.{digits}g}" if 1e-3 <= abs(value) < 1e4 or value == 0 else f"{value:.{max(digits - 1, 0)}e}"

@@ -1,0 +1,197 @@
+"""The paper's comparison on any problem: the same solver with different samplers, over several seeds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad.minimise import Reason, Result, minimise
+from banditgrad.problem import Problem
+from banditgrad.report import Curve, Figure, Panel, Report, Table, installed_versions, this_machine
+from banditgrad.samplers import Auto, Sampler
+from banditgrad.solvers import ProxSvrg, Solver
+
+NEAR = 1e-3  # of F(0) - F*: what counts as near the minimum
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The runs of one solver with one sampler, one per seed."""
+
+    solver: str
+    sampler: str
+    results: list[Result]
+
+    @property
+    def diverged(self) -> bool:
+        return any(result.reason is Reason.DIVERGED for result in self.results)
+
+    def history(self, name: str) -> NDArray[np.float64]:
+        """What was recorded, a row per seed; infinite from where a run diverged."""
+        length = max(getattr(result.history, name).size for result in self.results)
+        rows = np.full((len(self.results), length), np.inf)
+        for row, result in zip(rows, self.results, strict=True):
+            values = getattr(result.history, name)
+            row[: values.size] = np.where(np.isfinite(values), values, np.inf)
+        return rows
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found; `best` is F*, the least value met anywhere."""
+
+    problem: Problem
+    best: float
+    start: float
+    outcomes: list[Outcome]
+    interrupted: bool
+
+    def gaps(self, outcome: Outcome) -> NDArray[np.float64]:
+        """F - F*, a row per seed."""
+        return np.maximum(outcome.history("value") - self.best, 0.0)
+
+    def passes_to_near(self, outcome: Outcome) -> float:
+        """Passes until F - F* is a thousandth of what it was; the median over seeds, infinite where never."""
+        reached = self.gaps(outcome) <= NEAR * (self.start - self.best)
+        passes = outcome.results[int(np.argmax([r.history.passes.size for r in outcome.results]))].history.passes
+        return float(np.median([passes[row.argmax()] if row.any() else np.inf for row in reached]))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A line per solver and sampler: medians over seeds, at the end of the runs."""
+        return [
+            {
+                "solver": outcome.solver,
+                "sampler": outcome.sampler,
+                "gap": float(np.median(self.gaps(outcome)[:, -1])),
+                "passes_to_near": self.passes_to_near(outcome),
+                "variance_vs_uniform": _ratio(outcome, "effective_variance", "uniform_variance"),
+                "variance_vs_optimal": _ratio(outcome, "effective_variance", "optimal_variance"),
+                "seconds": float(np.median([result.seconds for result in outcome.results])),
+                "diverged": outcome.diverged,
+            }
+            for outcome in self.outcomes
+        ]
+
+    def report(self, title: str, summary: str, settings: Mapping[str, object]) -> Report:
+        header = (
+            "solver",
+            "sampler",
+            "F − F*",
+            "passes to 0.1 %",
+            "variance / uniform",
+            "variance / optimal",
+            "seconds",
+        )
+        cells = [tuple(row.values())[: len(header)] for row in self.rows()]
+        table = Table(
+            "At the end",
+            header,
+            [[cell if not isinstance(cell, float) or np.isfinite(cell) else "–" for cell in row] for row in cells],
+            "Medians over the seeds. Passes to 0.1 %: until F − F* is a thousandth of what it was at w = 0. Variance: "
+            "of the solver's gradient estimator, over that with uniform and with perfect sampling at the same points, "
+            "the median over the passes.",
+        )
+        return Report(
+            title,
+            summary,
+            figures=self._figures(),
+            tables=[table],
+            settings=settings,
+            machine=this_machine(),
+            versions=installed_versions(),
+        )
+
+    def _figures(self) -> list[Figure]:
+        solvers = list(dict.fromkeys(outcome.solver for outcome in self.outcomes))
+        distance, noise = [], []
+        floor = max(1e-12 * abs(self.start), np.finfo(float).tiny)
+        for solver in solvers:
+            mine = [outcome for outcome in self.outcomes if outcome.solver == solver]
+            gaps = [(outcome, self.gaps(outcome)) for outcome in mine]
+            for x, label in (("passes", "passes over the data"), ("seconds", "seconds of solver work")):
+                curves = [_curve(outcome, x, np.maximum(gap, floor)) for outcome, gap in gaps]
+                distance.append(Panel(f"{solver}-{x}", solver, label, "F − F*", curves, y_log=True))
+            ratios = [_curve(o, "passes", _quotient(o, "effective_variance", "optimal_variance")) for o in mine]
+            noise.append(
+                Panel(f"{solver}-variance", solver, "passes over the data", "variance / optimal", ratios, y_log=True)
+            )
+        return [
+            Figure(
+                "distance",
+                "Distance to the minimum",
+                distance,
+                columns=2,
+                caption="Lines are medians over the seeds, bands go from the least to the largest.",
+            ),
+            Figure(
+                "variance",
+                "Noise of the gradient estimator",
+                noise,
+                columns=max(1, min(3, len(noise))),
+                caption="Effective variance over the least possible; 1 is perfect sampling.",
+            ),
+        ]
+
+
+def compare(
+    problem: Problem,
+    solvers: Mapping[str, Solver],
+    samplers: Mapping[str, Sampler],
+    *,
+    passes: float = 30,
+    seeds: int = 3,
+    seed: int = 0,
+    tell: Callable[[str], Any] = lambda words: None,
+) -> Comparison:
+    """Run every solver with every sampler, `seeds` times each; `tell` hears what is going on.
+
+    F* is the least value met by any run, or by a longer one of ProxSvrg made for that. Ctrl-C ends the comparison with
+    what is there.
+    """
+    outcomes: list[Outcome] = []
+    tell("the minimum")
+    longest = minimise(problem, ProxSvrg(), Auto(), passes=10 * passes, seed=seed, tol=1e-10, record_every=2)
+    interrupted = longest.reason is Reason.INTERRUPTED
+    for solver in solvers:
+        for sampler in samplers:
+            results: list[Result] = []
+            for k in range(seeds if not interrupted else 0):
+                tell(f"{solver} with {sampler}, run {k + 1} of {seeds}")
+                result = minimise(
+                    problem,
+                    solvers[solver],
+                    samplers[sampler],
+                    passes=passes,
+                    seed=seed + k,
+                    record_variance=True,
+                )
+                interrupted = interrupted or result.reason is Reason.INTERRUPTED
+                if interrupted:
+                    break
+                results.append(result)
+            if results:
+                outcomes.append(Outcome(solver, sampler, results))
+    values = [longest.value, *(float(np.min(r.history.value)) for o in outcomes for r in o.results)]
+    start = problem.value(np.zeros(problem.dimension))
+    return Comparison(problem, min(values), start, outcomes, interrupted)
+
+
+def _quotient(outcome: Outcome, over: str, under: str) -> NDArray[np.float64]:
+    a, b = outcome.history(over), outcome.history(under)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where((b > 0.0) & np.isfinite(a) & np.isfinite(b), a / b, np.nan)
+
+
+def _ratio(outcome: Outcome, over: str, under: str) -> float:
+    quotients = _quotient(outcome, over, under)
+    return float(np.nanmedian(quotients)) if np.isfinite(quotients).any() else np.nan
+
+
+def _curve(outcome: Outcome, x: str, values: NDArray[np.float64]) -> Curve:
+    along = np.median(outcome.history(x), axis=0)
+    keep = np.isfinite(along) & np.concatenate([[True], np.diff(along) > 0.0])
+    keep &= np.isfinite(values).any(axis=0) | np.isinf(values).any(axis=0)
+    shown = values[:, keep]
+    return Curve(outcome.sampler, along[keep], np.median(shown, axis=0), shown.min(axis=0), shown.max(axis=0))

@@ -1,0 +1,242 @@
+"""What the estimators share: parameters, data at the door, and one run of `minimise` per one-dimensional target."""
+
+import math
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from banditgrad.minimise import Progress, Reason, Result, minimise
+from banditgrad.problem import Problem
+from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver
+from banditgrad.schedules import ShiftedInverseTime
+from banditgrad.solvers import ProxSgd, Solver
+
+Vector = NDArray[np.float64]
+
+# Smaller data is worth a copy as float64 with 32-bit indices: fewer kernels to compile.
+SMALL_BYTES = 2**26
+STREAMING_SOLVERS = ("auto", "sgd", "proxsgd")
+
+
+class Plan(NamedTuple):
+    """How to run `minimise`."""
+
+    solver: Solver
+    passes: float
+    tol: float
+
+
+class BanditLinearModel(BaseEstimator):
+    """Base of the estimators: a subclass encodes targets and reads coefficients."""
+
+    _losses: tuple[str, ...]
+
+    def _check_parameters(self) -> None:
+        """Before any work: errors that name the parameter."""
+        if self.loss not in self._losses:
+            names = " or ".join(f'"{name}"' for name in self._losses)
+            raise ValueError(f"{type(self).__name__} expects loss={names}, got {self.loss!r}.")
+        self._expect_number("alpha", 0.0, math.inf)
+        self._expect_number("l1_ratio", 0.0, 1.0)
+        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
+        if self.tol is not None:
+            self._expect_number("tol", 0.0, math.inf)
+
+    def _expect_number(self, name: str, least: float, most: float) -> None:
+        value = getattr(self, name)
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+        if not (least <= number <= most and number < math.inf):
+            raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}.")
+
+    def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS, order="C", reset=reset, **options)
+        return _as_few_kinds(X), y
+
+    def _margins(self, X: Any) -> Vector:
+        """X w + b, with one column per problem."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        return np.asarray(X @ np.atleast_2d(self.coef_).T + self.intercept_)
+
+    def _fit_targets(self, X: Any, targets: Sequence[Vector], weights: Vector | None) -> None:
+        """Minimise one problem per target, from zero or, warm, from where the last fit ended."""
+        plan = Plan(make_solver(self.solver, self.step_size), self.max_iter, self.tol or 0.0)
+        starts = self._starts(X.shape[1], len(targets)) if self.warm_start else None
+        self._run(plan, X, targets, weights, starts)
+
+    def _stream_targets(self, X: Any, targets: Sequence[Vector], weights: Vector | None) -> None:
+        """One pass of SGD over the rows of this call, with steps that fall with all rows seen so far."""
+        if not (isinstance(self.solver, ProxSgd) or self.solver in STREAMING_SOLVERS):
+            names = ", ".join(f'"{name}"' for name in STREAMING_SOLVERS)
+            raise ValueError(f"partial_fit is stochastic gradient descent: pass solver={names}, got {self.solver!r}.")
+        seen = getattr(self, "n_seen_", 0)
+        solver = self.solver if isinstance(self.solver, ProxSgd) else ProxSgd(self._falling_step(X, weights, seen))
+        self._run(Plan(solver, 1.0, 0.0), X, targets, weights, self._starts(X.shape[1], len(targets)))
+        self.n_seen_ = seen + X.shape[0]
+
+    def _falling_step(self, X: Any, weights: Vector | None, seen: int) -> Any:
+        """γ_t = 1 / (2 max L_i + λ₂ t), with t counted over all calls, or the given number."""
+        if self.step_size != "auto":
+            return self.step_size
+        problem = self._problem(X, np.ones(X.shape[0]), weights)
+        _, l2 = problem.shrinkage or (0.0, 0.0)
+        return ShiftedInverseTime(2.0 * max(float(problem.smoothness.max()), 1e-300) + l2 * seen, l2)
+
+    def _starts(self, d: int, problems: int) -> Vector | None:
+        """The coefficients so far, one row per problem, if there are any."""
+        if not hasattr(self, "coef_"):
+            return None
+        coef = np.atleast_2d(self.coef_)
+        if coef.shape != (problems, d):
+            raise ValueError(
+                f"warm_start needs data like that of the last fit, which gave coefficients of shape {coef.shape}; "
+                f"here it is {(problems, d)}. Fit a fresh estimator."
+            )
+        return np.column_stack([coef, self.intercept_]) if self.fit_intercept else coef.astype(np.float64)
+
+    def _problem(self, X: Any, target: Vector, weights: Vector | None) -> Problem:
+        loss = make_loss(self.loss, getattr(self, "epsilon", 0.1))
+        penalty = make_penalty(self.penalty, self.alpha, self.l1_ratio)
+        return Problem(X, target, loss, penalty, weights, self.fit_intercept)
+
+    def _run(
+        self, plan: Plan, X: Any, targets: Sequence[Vector], weights: Vector | None, starts: Vector | None
+    ) -> None:
+        problems = [self._problem(X, target, weights) for target in targets]
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(problems)).tolist()
+        sampler = make_sampler(self.sampler)
+        workers = min(effective_n_jobs(self.n_jobs), len(problems))
+        stop = threading.Event()
+
+        def solve(k: int) -> Result:
+            w0 = None if starts is None else starts[k]
+            result = minimise(
+                problems[k],
+                plan.solver,
+                sampler,
+                passes=plan.passes,
+                seed=seeds[k],
+                w0=w0,
+                tol=_relative_to_zero(problems[k], w0, plan.tol),
+                record_variance=True,
+                callback=self._watch(stop),
+                progress=bool(self.verbose) and workers == 1,
+            )
+            if result.reason is Reason.INTERRUPTED:
+                stop.set()
+            if self.verbose:
+                print(f"{type(self).__name__}, problem {k + 1} of {len(problems)}: F = {result.value:.6g} after "
+                      f"{result.passes:.0f} passes, {result.seconds:.2f} s; {result.reason.value}")  # fmt: skip
+            return result
+
+        results = _in_threads(solve, len(problems), workers, stop)
+        self._keep(problems, results)
+        if stop.is_set():
+            raise KeyboardInterrupt  # the attributes hold what was reached; a search over parameters must end
+        self._warn(plan, problems, results)
+
+    def _watch(self, stop: threading.Event) -> Callable[[Progress], bool]:
+        return lambda progress: stop.is_set() or (self.callback is not None and bool(self.callback(progress)))
+
+    def _keep(self, problems: Sequence[Problem], results: Sequence[Result]) -> None:
+        d = problems[0].d
+        solutions = np.array([result.w for result in results])
+        self.coef_ = solutions[:, :d]
+        self.intercept_ = solutions[:, d] if self.fit_intercept else np.zeros(len(results))
+        self.n_iter_ = max(1, max(math.ceil(result.passes) for result in results))
+        self.objective_ = np.array([result.value for result in results])
+        self.history_ = [result.history for result in results]
+        self.sampling_probabilities_ = np.mean([result.sampling.probabilities() for result in results], axis=0)
+        norms = np.linalg.norm([p.gradient_norms(w) for p, w in zip(problems, solutions, strict=True)], axis=0)
+        self.importance_ = norms / norms.mean() if norms.any() else np.ones_like(norms)
+        self.effective_variance_ratio_ = float(np.mean([_variance_ratio(result) for result in results]))
+
+    def _warn(self, plan: Plan, problems: Sequence[Problem], results: Sequence[Result]) -> None:
+        name = type(self).__name__
+        if any(result.reason is Reason.DIVERGED for result in results):
+            warnings.warn(
+                f'{name} diverged; the best coefficients met are kept. Pass a smaller step_size, or "auto".',
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        left = [k for k, result in enumerate(results) if result.reason is Reason.PASSES_DONE]
+        if plan.tol > 0.0 and left:
+            worst = max(_distance(problems[k], results[k].w) for k in left)
+            warnings.warn(
+                f"{name} made max_iter={self.max_iter} passes and the gradient is {worst:.1e} of what it is at zero, "
+                f"above tol={self.tol:g}. Scale the features (StandardScaler), raise max_iter or alpha, or accept "
+                "this with a larger tol.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+
+_FLOATS = [np.float64, np.float32]
+
+
+def _as_few_kinds(X: Any) -> Any:
+    """Small data as float64 in C order or CSR with 32-bit indices; large data as it is."""
+    if not sp.issparse(X):
+        return X.astype(np.float64, copy=False) if X.nbytes <= SMALL_BYTES else X
+    if X.nnz * 12 > SMALL_BYTES or max(X.shape) >= 2**31:
+        return X
+    parts = (X.data.astype(np.float64, copy=False), X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return sp.csr_array(parts, shape=X.shape)
+
+
+def _relative_to_zero(problem: Problem, w0: Vector | None, tol: float) -> float:
+    """`minimise` takes tol relative to its start; a warm start is to be held to the standard of a cold one."""
+    if w0 is None or tol == 0.0:
+        return tol
+    here = _norm(problem, w0)
+    return tol * _norm(problem, np.zeros_like(w0)) / here if here > 0.0 else 1.0
+
+
+def _distance(problem: Problem, w: Vector) -> float:
+    start = _norm(problem, np.zeros_like(w))
+    return _norm(problem, w) / start if start > 0.0 else 0.0
+
+
+def _norm(problem: Problem, w: Vector) -> float:
+    return float(np.linalg.norm(problem.gradient_mapping(w)))
+
+
+def _variance_ratio(result: Result) -> float:
+    """The mean over the run of the estimator's variance, relative to that of uniform sampling at the same points."""
+    history = result.history
+    assert history.effective_variance is not None
+    assert history.uniform_variance is not None
+    used = history.uniform_variance > 0.0
+    return float(np.mean(history.effective_variance[used] / history.uniform_variance[used])) if used.any() else 1.0
+
+
+def _in_threads(solve: Callable[[int], Result], count: int, workers: int, stop: threading.Event) -> list[Result]:
+    """Kernels release the GIL. On Ctrl-C all runs stop at their next record, and what they reached is returned."""
+    if workers == 1:
+        return [solve(k) for k in range(count)]
+    runs: list[Future[Result]] = []
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            runs.extend(pool.submit(solve, k) for k in range(count))
+            wait(runs)
+        except KeyboardInterrupt:
+            stop.set()
+            runs.extend(pool.submit(solve, k) for k in range(len(runs), count))
+        try:
+            return [run.result() for run in runs]
+        except BaseException:
+            stop.set()  # the others must end as well
+            raise

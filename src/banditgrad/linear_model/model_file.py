@@ -1,0 +1,100 @@
+"""Models as JSON files: readable, exact to the bit, and safe to load, since nothing in them is executed."""
+
+import hashlib
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import banditgrad
+from banditgrad.linear_model.classifier import BanditClassifier
+from banditgrad.linear_model.regressor import BanditRegressor
+from banditgrad.report.files import write_atomically
+
+FORMAT = "banditgrad model"
+FORMAT_VERSION = 1
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in (BanditClassifier, BanditRegressor)}
+
+Model = BanditClassifier | BanditRegressor
+
+
+def save_model(model: Model, path: str | PathLike[str]) -> Path:
+    """Write a fitted estimator's parameters, labels, features and coefficients.
+
+    Parameters that are objects (``solver=bg.Saga(0.1)``) are noted in words; a loaded model has the default there.
+    """
+    if type(model).__name__ not in KINDS or not hasattr(model, "coef_"):
+        raise ValueError(f"save_model expects a fitted BanditClassifier or BanditRegressor, got {model!r}.")
+    settings = model.get_params()
+    plain = {name: value for name, value in settings.items() if _is_plain(value)}
+    content = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "banditgrad": banditgrad.__version__,
+        "estimator": type(model).__name__,
+        "settings": plain,
+        "settings_in_words": {name: repr(value) for name, value in settings.items() if name not in plain},
+        "classes": model.classes_.tolist() if isinstance(model, BanditClassifier) else None,
+        "features": getattr(model, "feature_names_in_", np.zeros(0)).tolist() or None,
+        "n_features": int(model.n_features_in_),
+        "n_iter": int(model.n_iter_),
+        "coef": np.atleast_2d(model.coef_).tolist(),
+        "intercept": model.intercept_.tolist(),
+    }
+    text = json.dumps({**content, "sha256": _digest(content)}, allow_nan=False, indent=None)
+    return write_atomically(Path(path), text.encode())
+
+
+def load_model(path: str | PathLike[str]) -> Any:
+    """The estimator in a file that `save_model` wrote; anything else is refused with a ValueError."""
+    try:
+        content = json.loads(Path(path).read_bytes())
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a banditgrad model, or is damaged: {error}.") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{path} is not a banditgrad model. Write one with `banditgrad fit --out` or save_model.")
+    if content.get("format_version") != FORMAT_VERSION:
+        raise ValueError(
+            f"{path} has format version {content.get('format_version')!r}, written by banditgrad "
+            f"{content.get('banditgrad')!r}; this is {banditgrad.__version__}, which reads version {FORMAT_VERSION}. "
+            "Upgrade banditgrad."
+        )
+    if content.pop("sha256", None) != _digest(content):
+        raise ValueError(f"{path} is damaged: its content does not match its SHA-256. Fit the model again.")
+    try:
+        return _restored(content)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is not a whole banditgrad model: {error!r}.") from error
+
+
+def _restored(content: dict[str, Any]) -> Any:
+    kind = KINDS[content["estimator"]]
+    model = kind(**content["settings"])
+    coef, intercept = np.array(content["coef"], np.float64), np.array(content["intercept"], np.float64)
+    d, classes = content["n_features"], content["classes"]
+    problems = 1 if classes is None or len(classes) == 2 else len(classes)
+    if coef.shape != (problems, d) or intercept.shape != (problems,):
+        raise ValueError(f"coefficients of shape {coef.shape}, expected {(problems, d)}")
+    if kind is BanditClassifier:
+        model.classes_ = np.array(classes)
+        if model.classes_.ndim != 1 or len(classes) < 2:
+            raise ValueError(f"classes {classes!r}")
+    if content["features"] is not None:
+        if len(content["features"]) != d:
+            raise ValueError(f"{len(content['features'])} names for {d} features")
+        model.feature_names_in_ = np.array(content["features"], dtype=object)
+    model.coef_ = coef if kind is BanditClassifier else coef[0]
+    model.intercept_, model.n_features_in_, model.n_iter_ = intercept, d, content["n_iter"]
+    return model
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):  # class weights; JSON would turn the labels into text
+        return False
+    return value is None or isinstance(value, (str, bool, int, float))
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,123 @@
+"""Linear regression."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+
+from banditgrad.linear_model.base import BanditLinearModel, Vector
+from banditgrad.minimise import Progress
+from banditgrad.registry import REGRESSION_LOSSES
+from banditgrad.samplers import Sampler
+from banditgrad.solvers import Solver
+
+
+class BanditRegressor(RegressorMixin, BanditLinearModel):
+    """Least squares or Huber regression with an elastic net, trained with bandit sampling.
+
+        F(w, b) = Σ_i s_i loss(<x_i, w> + b, y_i) / Σ_i s_i + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio)/2 ‖w‖²)
+
+    The intercept is not penalised. `alpha` is that of scikit-learn's ``SGDRegressor``, ``ElasticNet`` and ``Lasso``;
+    ``Ridge``'s is n times as large.
+
+    Parameters
+    ----------
+    loss : "squared_error" or "huber"
+        ½ (z - y)², or the same up to |z - y| = epsilon and linear from there.
+    penalty : "l2", "l1", "elasticnet" or None
+    alpha : float
+        The strength of the penalty.
+    l1_ratio : float
+        The share of the l1 norm in the elastic net; other penalties do not look at it.
+    epsilon : float
+        Where Huber's loss becomes linear, in units of y.
+    solver, sampler, step_size, max_iter, tol, fit_intercept, warm_start, random_state, n_jobs, verbose, callback
+        As in `BanditClassifier`. n_jobs is there for the common interface: there is one problem to solve.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    intercept_ : array of shape (1,)
+    n_iter_, objective_, history_, sampling_probabilities_, importance_, effective_variance_ratio_
+        As in `BanditClassifier`.
+    """
+
+    _losses = REGRESSION_LOSSES
+
+    def __init__(
+        self,
+        loss: str = "squared_error",
+        *,
+        penalty: str | None = "l2",
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
+        epsilon: float = 0.1,
+        solver: str | Solver = "auto",
+        sampler: str | Sampler = "auto",
+        step_size: float | str = "auto",
+        max_iter: int = 1000,
+        tol: float | None = 1e-4,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[Progress], Any] | None = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.epsilon = epsilon
+        self.solver = solver
+        self.sampler = sampler
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BanditRegressor":
+        """Fit the model; a `sample_weight` of 2 counts like the row given twice."""
+        self._check_parameters()
+        X, y = self._validate(X, y, reset=True, y_numeric=True)
+        self._fit_targets(X, [_as_target(y)], _as_weights(sample_weight))
+        return self
+
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BanditRegressor":
+        """One pass of proximal SGD over these rows, going on from what was fitted before.
+
+        The sampler learns about the rows of this call while it makes the pass, and forgets them after it. Weights
+        count relative to their mean in this call.
+        """
+        self._check_parameters()
+        X, y = self._validate(X, y, reset=not hasattr(self, "coef_"), y_numeric=True)
+        self._stream_targets(X, [_as_target(y)], _as_weights(sample_weight))
+        return self
+
+    def predict(self, X: Any) -> Vector:
+        """<x, w> + b for each row."""
+        return self._margins(X)[:, 0]
+
+    def _keep(self, problems: Any, results: Any) -> None:
+        super()._keep(problems, results)
+        self.coef_ = self.coef_[0]
+
+
+def _as_target(y: Any) -> Vector:
+    return np.asarray(y, dtype=np.float64)
+
+
+def _as_weights(sample_weight: ArrayLike | None) -> Any:
+    return None if sample_weight is None else np.asarray(sample_weight)

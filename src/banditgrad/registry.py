@@ -1,0 +1,64 @@
+"""Parts by name. Strings are for the door, that is, estimators and the command line; inside there are objects.
+
+A solver or sampler is called like its class, in lower case: "saga", "proxsvrg", "mabs", "recentnorm".
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
+from banditgrad.penalties import ElasticNet
+from banditgrad.samplers import Auto, Importance, Mabs, RecentNorm, Sampler, Uniform, Vrb
+from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, Sgd, Solver, Sqn
+
+
+def _by_name(*kinds: type) -> dict[str, Any]:
+    return {kind.__name__.lower(): kind for kind in kinds}
+
+
+SOLVERS: Mapping[str, Any] = {"auto": ProxSvrg, **_by_name(ProxSvrg, Saga, LSvrg, S2gd, Sgd, ProxSgd, Sqn)}
+SAMPLERS: Mapping[str, Any] = _by_name(Auto, Uniform, Importance, Mabs, Vrb, RecentNorm)
+CLASSIFICATION_LOSSES = ("log_loss", "squared_hinge")
+REGRESSION_LOSSES = ("squared_error", "huber")
+PENALTIES = ("l1", "l2", "elasticnet", None)
+
+
+def make_solver(solver: str | Solver, step_size: str | float = "auto") -> Solver:
+    """The solver of that name, with that step; or the given one, which has its own."""
+    if isinstance(solver, Solver):
+        if step_size != "auto":
+            raise ValueError(f"step_size={step_size!r} is for solvers given by name. Pass it to {solver!r} itself.")
+        return solver
+    return _look_up("solver", solver, SOLVERS, "a Solver")(step_size=step_size)
+
+
+def make_sampler(sampler: str | Sampler) -> Sampler:
+    """The sampler of that name, or the given one."""
+    return sampler if isinstance(sampler, Sampler) else _look_up("sampler", sampler, SAMPLERS, "a Sampler")()
+
+
+def make_penalty(penalty: str | None, alpha: float, l1_ratio: float) -> ElasticNet:
+    """All penalties as elastic nets: compiled loops then serve them all, and their closed forms go by the numbers."""
+    if penalty not in PENALTIES:
+        raise ValueError(f"penalty must be one of {', '.join(map(repr, PENALTIES))}; got {penalty!r}.")
+    if penalty is None:
+        return ElasticNet(0.0, 0.0)
+    return ElasticNet(alpha, {"l1": 1.0, "l2": 0.0}.get(penalty, l1_ratio))
+
+
+def make_loss(loss: str, epsilon: float = 0.1) -> Any:
+    """The loss that scikit-learn calls so; epsilon is where Huber's becomes linear."""
+    losses = {
+        "log_loss": Logistic,
+        "squared_hinge": SquaredHinge,
+        "squared_error": Squared,
+        "huber": lambda: Huber(epsilon),
+    }
+    return _look_up("loss", loss, losses)()
+
+
+def _look_up(role: str, name: Any, known: Mapping[str, Any], other: str = "") -> Any:
+    if not isinstance(name, str) or name not in known:
+        names = ", ".join(f'"{each}"' for each in known)
+        raise ValueError(f"{role} must be one of {names}{f' or {other}' if other else ''}; got {name!r}.")
+    return known[name]
