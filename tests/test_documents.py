@@ -8,9 +8,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 INCLUDING = "docs/how-to/own-parts.md"  # its code is that of CONTRIBUTING.md
+DOCS = [str(page.relative_to(ROOT)) for page in sorted(ROOT.glob("docs/**/*.md"))]
 PAGES = [
     page
-    for page in ("README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md"))))
+    for page in ("README.md", "CONTRIBUTING.md", *DOCS)
     if page != INCLUDING and "```python" in (ROOT / page).read_text(encoding="utf-8")
 ]
 
