@@ -101,7 +101,7 @@ def _lead(curves: dict[str, NDArray[np.float64]], gain: float) -> str:
     if gain != 1.0:
         return f"{times(gain)} closer"
     arrivals = ", ".join(f"{sampler} after {_arrival(curves[sampler]):.1f}" for sampler in PAPER_SAMPLERS)
-    return f"all at the optimum, at {CLOSE:g} {arrivals} passes"
+    return f"level at the optimum, at {CLOSE:g} {arrivals} passes"
 
 
 def _claims(medians: Medians) -> list[Claim]:
