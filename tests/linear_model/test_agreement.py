@@ -14,7 +14,7 @@ from banditgrad.linear_model import BanditClassifier, BanditRegressor
 
 ALPHA, EPSILON = 0.01, 0.5
 L1_SHARE = {"l1": 1.0, "l2": 0.0, "elasticnet": 0.4, None: 0.0}
-SETTINGS = {"l1_ratio": 0.4, "tol": 1e-8, "max_iter": 20_000, "random_state": 0}
+SETTINGS = {"l1_ratio": 0.4, "tol": 1e-9, "max_iter": 20_000, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
