@@ -136,19 +136,24 @@ def test_diabetes(diabetes, loss, penalty):
     assert_agrees(BanditRegressor, *diabetes, loss, penalty, True)
 
 
-def narrow(data):
-    """With 32-bit indices, which liblinear asks for."""
+def tidied(data):
+    """With 32-bit indices, which liblinear asks for, and each column once: a9a has some twice, and then the minimiser
+    with an l1 norm is not unique."""
     X, y = data
+    _, keep = np.unique(np.random.default_rng(0).random(X.shape[0]) @ X, return_index=True)
+    X = X.tocsc()[:, np.sort(keep)].tocsr()
     return sp.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet"])
 @pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
 @pytest.mark.parametrize("name", ["a9a", "ijcnn1", "w8a"])
 def test_libsvm_sets(real_data, name, loss, penalty):
-    assert_agrees(BanditClassifier, *narrow(real_data(name)), loss, penalty, False)
+    assert_agrees(BanditClassifier, *tidied(real_data(name)), loss, penalty, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
 def test_no_penalty(real_data, loss):
-    assert_agrees(BanditClassifier, *narrow(real_data("ijcnn1")), loss, None, False)
+    assert_agrees(BanditClassifier, *tidied(real_data("ijcnn1")), loss, None, False)
