@@ -25,7 +25,8 @@ def demo(
 ) -> None:
     """Generate a data set, inspect it, compare samplers on it, and write a report.
 
-    The first time takes about a minute, most of it compilation; later runs take seconds. The data are sparse, of very different row norms, and one label in thirty is positive, as click logs are.
+    The first time takes about a minute, most of it compilation; later runs take seconds. The data are
+    sparse, of very different row norms, and one label in thirty is positive, as click logs are.
 
     **Examples**
 
