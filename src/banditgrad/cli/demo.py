@@ -23,9 +23,10 @@ def demo(
     ] = Path("out/demo"),
     seed: inputs.Seed = 0,
 ) -> None:
-    """Generate a data set, inspect it, compare samplers on it, and write a report. Takes less than a minute.
+    """Generate a data set, inspect it, compare samplers on it, and write a report.
 
-    The data are sparse, of very different row norms, and one label in thirty is positive, as click logs are.
+    The first time takes about a minute, most of it compilation; later runs take seconds. The data are
+    sparse, of very different row norms, and one label in thirty is positive, as click logs are.
 
     **Examples**
 
