@@ -106,6 +106,7 @@ def minimise(
         `Saga`, `Sgd`, `Sqn`, ... or your own; "auto" is `ProxSvrg`, whose step finds itself.
     sampler : Sampler or "auto"
         `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not.
+        Solvers draw one step ahead: a draw does not know the feedback of the step before it yet.
     passes : float
         How many times n rows to draw at most, in whole steps. Full gradients of snapshot methods come on top.
     seed : int, SeedSequence or numpy Generator, optional

@@ -9,7 +9,7 @@ from banditgrad import comparison
 from banditgrad.cli import inputs, screen
 from banditgrad.cli.inspect import Positive
 from banditgrad.problem import Problem
-from banditgrad.registry import SAMPLERS, SOLVERS, make_loss, make_penalty
+from banditgrad.registry import SAMPLERS, SOLVERS
 from banditgrad.report import write_figures, write_html
 
 INTERRUPTED = 130
@@ -52,15 +52,8 @@ def compare(
     """
     file = inputs.read_data(data, label, drop, features)
     loss = inputs.choose_loss(file, loss)
-    target = inputs.as_targets(file, loss, positive)
     inputs.expect_folder(out)
-    problem = Problem(
-        file.X,
-        target,
-        make_loss(loss),
-        make_penalty(None if penalty == "none" else penalty, alpha, l1_ratio),
-        fit_intercept=True,
-    )
+    problem = inputs.problem_of(file, loss, positive, penalty, alpha, l1_ratio)
     settings = {
         "data": str(data),
         "loss": loss,

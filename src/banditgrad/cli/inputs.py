@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from banditgrad.datasets import read_svmlight, read_table
 from banditgrad.datasets.tables import is_table
-from banditgrad.registry import CLASSIFICATION_LOSSES, PENALTIES, REGRESSION_LOSSES
+from banditgrad.problem import Problem
+from banditgrad.registry import CLASSIFICATION_LOSSES, PENALTIES, REGRESSION_LOSSES, make_loss, make_penalty
 
 MOST_CLASSES = 30  # labels that are whole numbers and not more than so many are taken as classes
 
@@ -237,3 +238,9 @@ def as_targets(data: Data, loss: str, positive: str | None) -> NDArray[np.float6
             raise ValueError(f"{data.path} has no label {positive!r}; there are {', '.join(map(str, classes[:8]))}.")
         chosen = named[0]
     return np.where(data.y == chosen, 1.0, -1.0)
+
+
+def problem_of(data: Data, loss: str, positive: str | None, penalty: str, alpha: float, l1_ratio: float) -> Problem:
+    """The problem that the options describe, with an intercept."""
+    part = make_penalty(None if penalty == "none" else penalty, alpha, l1_ratio)
+    return Problem(data.X, as_targets(data, loss, positive), make_loss(loss), part, fit_intercept=True)

@@ -8,8 +8,7 @@ import typer
 
 from banditgrad import inspection
 from banditgrad.cli import inputs, screen
-from banditgrad.problem import Problem
-from banditgrad.registry import CLASSIFICATION_LOSSES, make_loss, make_penalty
+from banditgrad.registry import CLASSIFICATION_LOSSES
 
 Positive = Annotated[str | None, typer.Option("--positive", help="The class to set against the rest.", metavar="LABEL")]
 
@@ -43,10 +42,7 @@ def inspect(
     loss = inputs.choose_loss(file, loss)
     if positive is None and loss in CLASSIFICATION_LOSSES and np.unique(file.y).size > 2:
         positive = _most_frequent(file.y)
-    target = inputs.as_targets(file, loss, positive)
-    problem = Problem(
-        file.X, target, make_loss(loss), make_penalty(_or_none(penalty), alpha, l1_ratio), fit_intercept=True
-    )
+    problem = inputs.problem_of(file, loss, positive, penalty, alpha, l1_ratio)
     with screen.working("a short run") as say:
         found = inspection.inspect(problem, passes=passes, seed=seed, callback=screen.pass_by_pass(say, "a short run"))
     shape = describe(file, loss, positive)
@@ -54,10 +50,6 @@ def inspect(
         screen.print_json({**shape, **as_json(found)})
     else:
         show(str(data), shape, found)
-
-
-def _or_none(penalty: str) -> str | None:
-    return None if penalty == "none" else penalty
 
 
 def _most_frequent(y: Any) -> str:

@@ -43,6 +43,11 @@ class BanditLinearModel(BaseEstimator):
 
     _losses: tuple[str, ...]
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _check_parameters(self) -> None:
         """Before any work: errors that name the parameter."""
         if self.loss not in self._losses:

@@ -83,11 +83,6 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         self.verbose = verbose
         self.callback = callback
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BanditRegressor":
         """Fit the model; a `sample_weight` of 2 counts like the row given twice."""
         self._check_parameters()

@@ -7,7 +7,7 @@ Found, it is the distance travelled over the gradients met (Ivgi, Hinder and Car
 which needs no constant of the problem, falls like 1/√t once noise rules, and takes the sampler into account by itself:
 less variance, smaller ‖ĝ‖², longer steps. Distances are measured at the ends of blocks of steps, so that sparse rows
 stay cheap. Beside the best of several hand-chosen multiples of 1/mean L_i, after 30 passes on six problems with three
-samplers, it was between 0.02 and 3 times as far from the minimum, and it never diverged.
+samplers, it was between 0.1 and 3 times as far from the minimum (one seed), and it never diverged.
 """
 
 import math
