@@ -1,5 +1,7 @@
 """Data on which steps go wrong."""
 
+from functools import cache
+
 import numpy as np
 
 import banditgrad as bg
@@ -28,3 +30,25 @@ def hard_problems():
         "nothing but zeros": bg.Problem(np.zeros((5, 2)), [1.0, -1.0, 1.0, 1.0, -1.0], penalty=bg.L1(1e-2)),
         "no penalty": bg.Problem(X, X[:, 1] + 0.1 * rng.standard_normal(300), bg.Huber()),
     }
+
+
+@cache
+def hard_minimum(case):
+    problem = hard_problems()[case]
+    return problem.value(minimiser(problem))
+
+
+def minimiser(problem):
+    """Accelerated proximal gradient descent with restarts, to the last digit."""
+    step = 1.0 / max(float(np.mean(problem.smoothness)), 1e-300)
+    w = v = np.zeros(problem.dimension)
+    t = 1.0
+    for _ in range(30_000):
+        moved = v - step * problem.gradient_mapping(v, step)
+        if np.linalg.norm(moved - v) < 1e-15:
+            return moved
+        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        if (v - moved) @ (moved - w) > 0:
+            t_next = t = 1.0
+        v, w, t = moved + (t - 1) / t_next * (moved - w), moved, t_next
+    return w

@@ -20,7 +20,7 @@ from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
 from banditgrad.problem import Problem
 from banditgrad.samplers import Auto, Importance, Mabs, RecentNorm, Replay, Sampler, Sampling, Setup, Uniform, Vrb
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
-from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, Sgd, Solver, Sqn
+from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
 
 __version__ = "0.1.0"
 
@@ -48,6 +48,7 @@ __all__ = [
     "Result",
     "S2gd",
     "Saga",
+    "SampledNewton",
     "Sampler",
     "Sampling",
     "Setup",

@@ -11,7 +11,7 @@ from banditgrad.minimise import Reason, Result, minimise
 from banditgrad.problem import Problem
 from banditgrad.report import Curve, Figure, Panel, Report, Table, installed_versions, this_machine
 from banditgrad.samplers import Auto, Sampler
-from banditgrad.solvers import ProxSvrg, Solver
+from banditgrad.solvers import Solver
 
 NEAR = 1e-3  # of F(0) - F*: what counts as near the minimum
 
@@ -137,7 +137,7 @@ class Comparison:
 
 def compare(
     problem: Problem,
-    solvers: Mapping[str, Solver],
+    solvers: Mapping[str, Solver | str],
     samplers: Mapping[str, Sampler],
     *,
     passes: float = 30,
@@ -147,12 +147,12 @@ def compare(
 ) -> Comparison:
     """Run every solver with every sampler, `seeds` times each; `tell` hears what is going on.
 
-    F* is the least value met by any run, or by a longer one of ProxSvrg made for that. Ctrl-C ends the comparison with
-    what is there.
+    F* is the least value met by any run, or by a longer one of the automatic solver made for that. Ctrl-C ends the
+    comparison with what is there.
     """
     outcomes: list[Outcome] = []
     tell("the minimum")
-    longest = minimise(problem, ProxSvrg(), Auto(), passes=10 * passes, seed=seed, tol=1e-10, record_every=2)
+    longest = minimise(problem, "auto", Auto(), passes=10 * passes, seed=seed, tol=1e-10, record_every=2)
     interrupted = longest.reason is Reason.INTERRUPTED
     for solver in solvers:
         for sampler in samplers:

@@ -35,6 +35,15 @@ class TwiceDifferentiable(Protocol):
         ...
 
 
+@bridge
+class Expandable(Protocol):
+    """What a loss may offer where all three at once cost less than one by one."""
+
+    def expansion(self, z: float, y: float) -> tuple[float, float, float]:
+        """φ, ∂φ/∂z and ∂²φ/∂z²."""
+        ...
+
+
 class LossTraits(Protocol):
     """What a loss tells about itself in Python; `check_targets` may be left out."""
 
@@ -75,6 +84,13 @@ class Logistic(NamedTuple):
     def second_derivative(self, z, y):
         e = math.exp(-abs(z))
         return self.scale * e / ((1.0 + e) * (1.0 + e))
+
+    def expansion(self, z, y):
+        m = y * z
+        e = math.exp(-abs(m))
+        q = 1.0 / (1.0 + e)
+        slope = -y * (e * q if m > 0.0 else q)
+        return self.scale * (math.log(1.0 + e) + max(-m, 0.0)), self.scale * slope, self.scale * e * q * q
 
     def curvature(self):
         return 0.25 * self.scale

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditgrad.problem import Problem, effective_variance, optimal_variance
 from banditgrad.samplers import Auto, Sampler, Sampling
-from banditgrad.solvers import ProxSvrg, Solver
+from banditgrad.solvers import Solver, automatic_solver
 from banditgrad.solvers.base import BAD_INDEX
 
 # Kernels run for about this long between two looks at the clock and at Ctrl-C.
@@ -103,7 +103,8 @@ def minimise(
     ----------
     problem : Problem
     solver : Solver or "auto"
-        `Saga`, `Sgd`, `Sqn`, ... or your own; "auto" is `ProxSvrg`, whose step finds itself.
+        `Saga`, `Sgd`, `Sqn`, ... or your own; "auto" is `SampledNewton` where the penalty has a closed form and there
+        are at most 2000 features, `ProxSvrg` elsewhere: neither has a step to choose.
     sampler : Sampler or "auto"
         `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not.
         Solvers draw one step ahead: a draw does not know the feedback of the step before it yet.
@@ -128,9 +129,9 @@ def minimise(
     progress : bool
         Whether to show a progress bar, if the output is a terminal.
     """
-    chosen_solver: Solver = _chosen(solver, Solver, ProxSvrg, "solver")
-    chosen_sampler: Sampler = _chosen(sampler, Sampler, Auto, "sampler")
     _check(problem, passes, tol, time_limit, record_every)
+    chosen_solver: Solver = _chosen(solver, Solver, lambda: automatic_solver(problem), "solver")
+    chosen_sampler: Sampler = _chosen(sampler, Sampler, Auto, "sampler")
     open_ended = time_limit is not None or tol > 0.0
     run = _Run(problem, chosen_solver, chosen_sampler, passes, seed, w0, record_variance, open_ended)
     reason = Reason.PASSES_DONE
@@ -157,7 +158,8 @@ class _Run:
         open_ended: bool,
     ) -> None:
         self.problem, self.solver, self.record_variance = problem, solver, record_variance
-        self.total_steps = max(1, math.ceil(passes * problem.n / solver.batch_size - 1e-6))
+        self.rows_per_step = solver.rows_per_step(problem)
+        self.total_steps = max(1, math.ceil(passes * problem.n / self.rows_per_step - 1e-6))
         w = np.zeros(problem.dimension) if w0 is None else problem.check_point(w0).copy()
         if not np.isfinite(w).all():
             raise ValueError("w0 has a NaN or an infinity.")
@@ -165,27 +167,26 @@ class _Run:
         sampler_seed, solver_seed = _two_seeds(seed)
         self.sampling = sampler.start(
             problem.n,
-            horizon=None if open_ended else self.total_steps * solver.batch_size,
+            horizon=None if open_ended else self.total_steps * self.rows_per_step,
             seed=sampler_seed,
             smoothness=problem.smoothness,
             bounds=None if bounds is None else (bounds / problem.n) ** 2,
         )
         self.state = solver.start(problem, w, solver_seed)
         solver.advance(problem, self.state, self.sampling.state, 0)  # compiles, so that it does not count
-        if open_ended:
-            problem.gradient_mapping(w)  # likewise
+        problem.compile()
         self.steps, self.seconds, self.slice = 0, 0.0, 16
         self.records: list[tuple[float, ...]] = []
-        self.best_w, self.best_value = w.copy(), problem.value(w)
+        self.best_w, self.best_value = w.copy(), math.inf
 
     @property
     def passes(self) -> float:
-        return self.steps * self.solver.batch_size / self.problem.n
+        return self.steps * self.rows_per_step / self.problem.n
 
     def go(self, tol: float, time_limit: float | None, record_every: float, callback: Any, show: Any) -> Reason:
         w, _ = self.record()
         target = tol * self.distance(w) if tol > 0.0 else 0.0
-        interval = max(1, round(record_every * self.problem.n / self.solver.batch_size))
+        interval = max(1, round(record_every * self.problem.n / self.rows_per_step))
         while self.steps < self.total_steps:
             stop = min(self.steps + interval, self.total_steps)
             while self.steps < stop:
@@ -221,7 +222,7 @@ class _Run:
 
     def record(self) -> tuple[NDArray[np.float64], float]:
         w = self.solver.iterate(self.problem, self.state)
-        value = self.problem.value(w)
+        value = self.value(w)
         entry: tuple[float, ...] = (self.passes, self.seconds, value)
         if self.record_variance:
             a = self.solver.feedback(self.problem, self.state)
@@ -232,16 +233,22 @@ class _Run:
             self.best_w, self.best_value = w, value
         return w, value
 
+    def value(self, w: NDArray[np.float64]) -> float:
+        known = self.solver.known(self.problem, self.state)
+        return self.problem.value(w) if known is None else known.value
+
     def distance(self, w: NDArray[np.float64]) -> float:
         """The norm of the gradient mapping at w; this work counts."""
         begin = time.perf_counter()
-        norm = float(np.linalg.norm(self.problem.gradient_mapping(w)))
+        known = self.solver.known(self.problem, self.state)
+        gradient = None if known is None else known.gradient
+        norm = float(np.linalg.norm(self.problem.gradient_mapping(w, gradient=gradient)))
         self.seconds += time.perf_counter() - begin
         return norm
 
     def result(self, reason: Reason) -> Result:
         w = self.solver.iterate(self.problem, self.state)
-        value = self.problem.value(w)
+        value = self.value(w)
         if reason is Reason.DIVERGED or not math.isfinite(value):
             reason, w, value = Reason.DIVERGED, self.best_w, self.best_value
         columns = [np.array(column) for column in zip(*self.records, strict=True)] or [np.empty(0)] * 3

@@ -41,6 +41,12 @@ class Terms(NamedTuple):
         value = self.bend.second(self.loss, z, self.targets[i])
         return value * self.weights[i] if self.weights.size > 0 else value
 
+    def expand(self, i, z):
+        """(φ_i, φ_i', φ_i'') at z."""
+        value, slope, curve = self.bend.triple(self.loss, z, self.targets[i])
+        s = self.weights[i] if self.weights.size > 0 else 1.0
+        return s * value, s * slope, s * curve
+
 
 @bridge
 class ExactBend(NamedTuple):
@@ -51,6 +57,21 @@ class ExactBend(NamedTuple):
     def second(self, loss, z, y):
         return loss.second_derivative(z, y)
 
+    def triple(self, loss, z, y):
+        return loss.value(z, y), loss.derivative(z, y), loss.second_derivative(z, y)
+
+
+class FusedBend(NamedTuple):
+    """Likewise, of a loss that offers all three at once."""
+
+    bound: float
+
+    def second(self, loss, z, y):
+        return loss.second_derivative(z, y)
+
+    def triple(self, loss, z, y):
+        return loss.expansion(z, y)
+
 
 class BoundBend(NamedTuple):
     """An upper bound on it, for a loss that does not."""
@@ -59,6 +80,16 @@ class BoundBend(NamedTuple):
 
     def second(self, loss, z, y):
         return self.bound
+
+    def triple(self, loss, z, y):
+        return loss.value(z, y), loss.derivative(z, y), self.bound
+
+
+def _bend(loss: Any) -> Any:
+    bound = float(loss.curvature())
+    if not hasattr(loss, "second_derivative"):
+        return BoundBend(bound)
+    return FusedBend(bound) if hasattr(loss, "expansion") else ExactBend(bound)
 
 
 class Parts(NamedTuple):
@@ -110,9 +141,8 @@ class Problem:
         if not norms2.max() < math.inf:
             raise ValueError(f"Row {norms2.argmax()} of X is too long: its squared norm overflows. Rescale X.")
         self.sample_weight = None if sample_weight is None else _weights(sample_weight, self.n)
-        bend = ExactBend if hasattr(self.loss, "second_derivative") else BoundBend
         weights = np.zeros(0) if self.sample_weight is None else self.sample_weight
-        terms = Terms(self.loss, targets, read_only(weights), bend(float(self.loss.curvature())))
+        terms = Terms(self.loss, targets, read_only(weights), _bend(self.loss))
         self.parts = Parts(rows, terms, read_only(norms2))
 
     def __repr__(self) -> str:
@@ -171,13 +201,16 @@ class Problem:
         _gradient_norms(self.parts, self.check_point(w), out)
         return out
 
-    def gradient_mapping(self, w: ArrayLike, step: float | None = None) -> Vector:
-        """(w - prox(w - step ∇f(w))) / step: zero exactly at a minimiser. The step is 1 / mean L_i unless given."""
+    def gradient_mapping(self, w: ArrayLike, step: float | None = None, gradient: Vector | None = None) -> Vector:
+        """(w - prox(w - step ∇f(w))) / step: zero exactly at a minimiser. The step is 1 / mean L_i unless given.
+
+        ∇f(w) is computed unless it is given.
+        """
         w = self.check_point(w)
         if step is None:
             mean = float(np.mean(self.smoothness))
             step = 1.0 / mean if mean > 0.0 else 1.0
-        moved = w - step * self.gradient(w)
+        moved = w - step * (self.gradient(w) if gradient is None else gradient)
         _prox_all(self.penalty, moved, step, self.d)
         return (w - moved) / step
 
@@ -191,6 +224,14 @@ class Problem:
     def optimal_variance(self, w: ArrayLike) -> float:
         """The least effective variance over all p, reached at p_i ∝ ‖∇φ_i(w)‖."""
         return optimal_variance((self.gradient_norms(w) / self.n) ** 2)
+
+    def compile(self) -> None:
+        """Compile what the methods above run, so that their first call takes no longer than the next."""
+        parts, nothing = self.parts._replace(norms2=self.parts.norms2[:0]), np.zeros(self.dimension)
+        _mean_term(parts, nothing)
+        _gradient(parts, nothing, nothing)
+        _penalty_cost(self.penalty, nothing, 0)
+        _prox_all(self.penalty, nothing, 1.0, 0)
 
     def check_point(self, w: ArrayLike) -> Vector:
         """w as a float64 array of the right length."""

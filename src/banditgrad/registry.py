@@ -9,27 +9,36 @@ from typing import Any
 from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
 from banditgrad.penalties import ElasticNet
 from banditgrad.samplers import Auto, Importance, Mabs, RecentNorm, Sampler, Uniform, Vrb
-from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, Sgd, Solver, Sqn
+from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
 
 
 def _by_name(*kinds: type) -> dict[str, Any]:
     return {kind.__name__.lower(): kind for kind in kinds}
 
 
-SOLVERS: Mapping[str, Any] = {"auto": ProxSvrg, **_by_name(ProxSvrg, Saga, LSvrg, S2gd, Sgd, ProxSgd, Sqn)}
+# "auto" is chosen for each problem.
+SOLVERS: Mapping[str, Any] = {"auto": None, **_by_name(SampledNewton, ProxSvrg, Saga, LSvrg, S2gd, Sgd, ProxSgd, Sqn)}
 SAMPLERS: Mapping[str, Any] = _by_name(Auto, Uniform, Importance, Mabs, Vrb, RecentNorm)
 CLASSIFICATION_LOSSES = ("log_loss", "squared_hinge")
 REGRESSION_LOSSES = ("squared_error", "huber")
 PENALTIES = ("l1", "l2", "elasticnet", None)
 
 
-def make_solver(solver: str | Solver, step_size: str | float = "auto") -> Solver:
-    """The solver of that name, with that step; or the given one, which has its own."""
+def make_solver(solver: str | Solver, step_size: str | float = "auto") -> str | Solver:
+    """The solver of that name, with that step; or the given one, which has its own. "auto" is left to `minimise`,
+    unless a step is given, which `ProxSvrg` then takes."""
     if isinstance(solver, Solver):
         if step_size != "auto":
             raise ValueError(f"step_size={step_size!r} is for solvers given by name. Pass it to {solver!r} itself.")
         return solver
-    return _look_up("solver", solver, SOLVERS, "a Solver")(step_size=step_size)
+    kind = _look_up("solver", solver, SOLVERS, "a Solver")
+    if kind is None:
+        return "auto" if step_size == "auto" else ProxSvrg(step_size)
+    if kind is SampledNewton:
+        if step_size != "auto":
+            raise ValueError(f'solver="{solver}" has no step_size, got {step_size!r}. Leave it at "auto".')
+        return SampledNewton()
+    return kind(step_size=step_size)
 
 
 def make_sampler(sampler: str | Sampler) -> Sampler:

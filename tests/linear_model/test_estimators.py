@@ -199,7 +199,7 @@ def test_partial_fit_refuses(rows, settings, message):
         ({"max_iter": 0}, "max_iter must be a whole number"),
         ({"max_iter": 2.5}, "max_iter must be a whole number"),
         ({"tol": np.nan}, "tol must be a number"),
-        ({"solver": "lbfgs"}, 'solver must be one of "auto", "proxsvrg"'),
+        ({"solver": "lbfgs"}, 'solver must be one of "auto", "samplednewton"'),
         ({"sampler": "thompson"}, 'sampler must be one of "auto", "uniform"'),
         ({"solver": bg.Saga(), "step_size": 0.1}, "Pass it to Saga"),
         ({"step_size": -1.0}, "step_size"),

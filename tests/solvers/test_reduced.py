@@ -1,7 +1,5 @@
 """SAGA, Prox-SVRG, S2GD and loopless SVRG beside plain loops and independent solvers."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +10,7 @@ import reference
 from banditgrad._random import new_stream
 from banditgrad.minimise import _two_seeds
 from banditgrad.solvers.reduced import FixedBins, GeometricBins, TruncatedBins
-from hard import hard_problems
+from hard import hard_minimum, hard_problems, minimiser
 from tables import LOSSES, PENALTIES
 
 SOLVERS = {
@@ -77,22 +75,6 @@ def test_with_an_intercept(small_data, rng, name, rows):
     np.testing.assert_allclose(got, expected, atol=1e-10)
 
 
-def minimiser(problem):
-    """Accelerated proximal gradient descent with restarts, to the last digit."""
-    step = 1.0 / max(float(np.mean(problem.smoothness)), 1e-300)
-    w = v = np.zeros(problem.dimension)
-    t = 1.0
-    for _ in range(30_000):
-        moved = v - step * problem.gradient_mapping(v, step)
-        if np.linalg.norm(moved - v) < 1e-15:
-            return moved
-        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
-        if (v - moved) @ (moved - w) > 0:
-            t_next = t = 1.0
-        v, w, t = moved + (t - 1) / t_next * (moved - w), moved, t_next
-    return w
-
-
 @pytest.mark.parametrize("penalty", ["L1", "SquaredL2", "ElasticNet"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_all_converge_to_the_same_minimiser(small_data, loss, penalty):
@@ -149,12 +131,6 @@ def test_sample_weights_converge_to_the_repeated_problem_as_fast(small_data, rng
 
 
 # --- the automatic step ----------------------------------------------------------------------------------------------
-
-
-@cache
-def hard_minimum(case):
-    problem = hard_problems()[case]
-    return problem.value(minimiser(problem))
 
 
 @pytest.mark.parametrize(

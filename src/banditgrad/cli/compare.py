@@ -9,7 +9,7 @@ from banditgrad import comparison
 from banditgrad.cli import inputs, screen
 from banditgrad.cli.inspect import Positive
 from banditgrad.problem import Problem
-from banditgrad.registry import SAMPLERS, SOLVERS
+from banditgrad.registry import SAMPLERS, SOLVERS, make_solver
 from banditgrad.report import write_figures, write_html
 
 INTERRUPTED = 130
@@ -85,7 +85,7 @@ def run_and_show(
     with screen.working("comparing") as say:
         found = comparison.compare(
             problem,
-            {solver: SOLVERS[solver]() for solver in solvers},
+            {solver: make_solver(solver) for solver in solvers},
             {sampler: SAMPLERS[sampler]() for sampler in samplers},
             passes=passes,
             seeds=seeds,

@@ -33,7 +33,7 @@ STREAMING_SOLVERS = ("auto", "sgd", "proxsgd")
 class Plan(NamedTuple):
     """How to run `minimise`."""
 
-    solver: Solver
+    solver: Solver | str
     passes: float
     tol: float
 

@@ -11,10 +11,21 @@ from banditgrad._jit import inline, prefetch
 BAD_INDEX = -1
 
 
+class Known(NamedTuple):
+    """What a solver has computed at its iterate anyway: F and ∇f."""
+
+    value: float
+    gradient: NDArray[np.float64]
+
+
 class Solver(ABC):
     """Base of all solvers. A run's state is whatever `start` returns; arrays in it are changed in place."""
 
     batch_size: int = 1
+
+    def rows_per_step(self, problem: Any) -> int:
+        """How many rows one step looks at: passes are counted by it."""
+        return self.batch_size
 
     @abstractmethod
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> Any:
@@ -30,6 +41,10 @@ class Solver(ABC):
     @abstractmethod
     def iterate(self, problem: Any, state: Any) -> NDArray[np.float64]:
         """The solution as of now, as a new array. Must not influence later steps."""
+
+    def known(self, problem: Any, state: Any) -> Known | None:
+        """F and ∇f at the iterate where the solver has them; None where they would have to be computed."""
+        return None
 
     def feedback(self, problem: Any, state: Any) -> NDArray[np.float64]:
         """The a_i of the solver's estimator as of now, equation (9): of plain SGD at the iterate unless overridden."""

@@ -1,0 +1,133 @@
+"""A Hessian for which only a sample of rows is read, chosen where it matters.
+
+    H = Σ_k b_k x_i x_i',    b_k = weight_k φ_i''
+
+The matrix always holds Σ_k c_k x_i x_i' for coefficients c_k that are known. To move it towards H, row k is taken with
+probability π_k = min(1, rate · |b_k - c_k| ‖x_i‖²), and c_k grows by (b_k - c_k) / π_k: unbiased, and of least variance
+for the number of rows. Once w moves little, so do the b_k, and few rows are needed for what is almost the Hessian.
+Where the corrections would weigh more than the Hessian itself, c starts again from 0.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import kernel
+from banditgrad._random import peek, skip, unit
+from banditgrad.rows import Dense
+from banditgrad.solvers.newton.quadratic import minimise_quadratic
+from banditgrad.solvers.newton.view import AHEAD, View
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+BLOCK = 512  # dense rows that are multiplied at a time
+
+
+class Curvature:
+    """An estimate of the Hessian of the rows in view."""
+
+    def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
+        d = view.gradient.size
+        self.view, self.stream = view, stream
+        self.matrix, self.coefficients = np.zeros((d, d)), np.zeros(view.size)
+        self._picked, self._change = np.zeros(view.size, np.int64), np.zeros(view.size)
+
+    def move(self, bends: Vector, share: float) -> int:
+        """Towards Σ_k bends_k x_i x_i', and the number of rows it took.
+
+        From nothing it takes about share · size rows, or all of them where the share is 1 or more.
+        """
+        afresh, correction = _masses(self.view.norms2, self.coefficients, bends)
+        rate = share * self.view.size / afresh if afresh > 0.0 else np.inf
+        if correction >= afresh:
+            self.matrix[:] = 0.0
+            self.coefficients[:] = 0.0
+            rate = rate if share < 1.0 else np.inf
+        count = _pick(self.view.norms2, self.coefficients, bends, rate, self.stream, self._picked, self._change)
+        rows = self.view.rows(self._picked[:count])
+        add_outer_products(self.view.parts.rows, rows, self._change[:count], self.matrix)
+        return int(count)
+
+    def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
+        """The change v of w that minimises the quadratic model, and the <v, M v> of it.
+
+        A column of which the sample has seen too little is held by the Hessian's own diagonal.
+        """
+        model = self.matrix
+        if self.view.diagonal.size:
+            model = model + np.diag(np.maximum(self.view.diagonal - np.diag(model), 0.0))
+        v = minimise_quadratic(model, gradient, w, l1, l2, tol)
+        return v, float(v @ (model @ v))
+
+
+def add_outer_products(rows: Any, chosen: NDArray[np.int64], scales: Vector, matrix: Matrix) -> None:
+    """matrix += Σ_k scales_k x_i x_i', i = chosen[k]; the matrix is symmetric before and after. Dense rows use BLAS."""
+    if not isinstance(rows, Dense):
+        _add_outer_products(rows, chosen, scales, matrix)
+        return
+    for begin in range(0, chosen.size, BLOCK):
+        block = rows.matrix[chosen[begin : begin + BLOCK]].astype(np.float64)
+        if rows.intercept:
+            block = np.hstack([block, np.ones((len(block), 1))])
+        matrix += block.T @ (scales[begin : begin + BLOCK, None] * block)
+
+
+@kernel
+def _masses(norms2, coefficients, bends):
+    """Σ |b_k| ‖x_i‖² and Σ |b_k - c_k| ‖x_i‖²."""
+    afresh, correction = 0.0, 0.0
+    for k in range(bends.size):
+        afresh += abs(bends[k]) * norms2[k]
+        correction += abs(bends[k] - coefficients[k]) * norms2[k]
+    return afresh, correction
+
+
+@kernel
+def _pick(norms2, coefficients, bends, rate, stream, picked, changes):
+    count = 0
+    for k in range(bends.size):
+        change = bends[k] - coefficients[k]
+        mass = abs(change) * norms2[k]
+        if mass == 0.0:
+            continue
+        chance = rate * mass
+        if chance < 1.0:
+            u = unit(peek(stream, 0))
+            skip(stream, 1)
+            if u >= chance:
+                continue
+            change /= chance
+        coefficients[k] += change
+        picked[count] = k
+        changes[count] = change
+        count += 1
+    return count
+
+
+@kernel
+def _add_outer_products(rows, chosen, scales, matrix):
+    """One half of each product is added as it comes, and both halves are made equal at the end."""
+    d = matrix.shape[0]
+    for j in range(d):
+        for k in range(j):
+            matrix[j, k] = 0.0  # the other half keeps what was there
+    for m in range(chosen.size):
+        i, scale = chosen[m], scales[m]
+        if m + AHEAD < chosen.size:
+            rows.fetch(chosen[m + AHEAD])
+        begin, end = rows.begin(i), rows.end(i)
+        for k in range(begin, end):
+            j, x = rows.column(i, k), scale * rows.entry(i, k)
+            for h in range(begin, k + 1):
+                matrix[j, rows.column(i, h)] += x * rows.entry(i, h)
+            if rows.intercept != 0.0:
+                matrix[d - 1, j] += x
+        if rows.intercept != 0.0:
+            matrix[d - 1, d - 1] += scale
+    for j in range(d):
+        for k in range(j):
+            total = matrix[j, k] + matrix[k, j]
+            matrix[j, k] = total
+            matrix[k, j] = total

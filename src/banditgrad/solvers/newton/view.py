@@ -1,0 +1,146 @@
+"""One look at rows in their order: f, its gradient and its curvatures at a point, by which Newton's method goes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import inline, kernel
+from banditgrad.rows import add, dot, read_only
+
+Vector = NDArray[np.float64]
+
+AHEAD = 4  # rows between one being asked for and its turn
+
+
+class View:
+    """Some rows with weights, or all of them with weight 1/n, and what the last look saw.
+
+    Its data term is Σ_k weight_k φ_i(w), i = chosen[k].
+
+    Attributes
+    ----------
+    value, gradient : of the data term
+    margins, bends : z_i and weight_k φ_i''(z_i)
+    diagonal : of the Hessian, or empty where it is not wanted
+    """
+
+    def __init__(self, problem: Any, chosen: Any = None, weights: Any = None) -> None:
+        self.parts, self.all = problem.parts, chosen is None
+        self.chosen = np.zeros(0, np.int64) if self.all else chosen
+        self.weights = np.zeros(0) if self.all else weights
+        self.size = problem.n if self.all else chosen.size
+        self.norms2 = self.parts.norms2 if self.all else read_only(self.parts.norms2[chosen])
+        self.margins, self.before, self.bends = np.zeros(self.size), np.zeros(self.size), np.zeros(self.size)
+        self.gradient, self.diagonal = np.zeros(problem.dimension), np.zeros(0)
+        self.value = np.inf
+
+    def look(self, w: Vector) -> float:
+        """Look at the rows from w; the margins of the look before are kept."""
+        self.margins, self.before = self.before, self.margins
+        seen = (self.margins, self.bends, self.gradient, self.diagonal)
+        self.value = _look(self.parts, self.chosen, self.weights, w, *seen)
+        return self.value
+
+    def between(self, t: float) -> float:
+        """The data term between the points of the last two looks: 0 is the one before, 1 the last. It reads no row."""
+        return float(_between(self.parts, self.chosen, self.weights, self.before, self.margins, t))
+
+    def feedback(self) -> Vector:
+        """a_i = ‖∇φ_i(w)‖² / n² of the rows in view, where w was looked at last."""
+        out = np.zeros(self.size)
+        _feedback(self.parts, self.chosen, self.margins, out)
+        return out
+
+    def rows(self, k: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of the problem that are the k-th of this view."""
+        return k if self.all else self.chosen[k]
+
+
+@kernel
+def _look(parts, chosen, weights, w, margins, bends, gradient, diagonal):
+    n, some = parts.norms2.size, chosen.size > 0
+    weight, total = 1.0 / n, 0.0
+    for j in range(gradient.size):
+        gradient[j] = 0.0
+    for j in range(diagonal.size):
+        diagonal[j] = 0.0
+    for k in range(margins.size):
+        i = k
+        if some:
+            i, weight = chosen[k], weights[k]
+            if k + AHEAD < chosen.size:
+                parts.rows.fetch(chosen[k + AHEAD])
+        z = dot(parts.rows, i, w)
+        value, slope, bend = parts.terms.expand(i, z)
+        total += weight * value
+        margins[k] = z
+        bends[k] = weight * bend
+        if slope != 0.0:
+            add(parts.rows, i, weight * slope, gradient)
+        if diagonal.size > 0 and bend != 0.0:
+            _add_squares(parts.rows, i, weight * bend, diagonal)
+    return total
+
+
+@inline
+def _add_squares(rows, i, scale, out):
+    """out += scale · x_i², entry by entry."""
+    for k in range(rows.begin(i), rows.end(i)):
+        x = np.float64(rows.entry(i, k))
+        out[rows.column(i, k)] += scale * x * x
+    if rows.intercept != 0.0:
+        out[out.size - 1] += scale
+
+
+@kernel
+def _feedback(parts, chosen, margins, out):
+    n, some = parts.norms2.size, chosen.size > 0
+    for k in range(margins.size):
+        i = chosen[k] if some else k
+        slope = parts.terms.slope(i, margins[k])
+        out[k] = slope * slope * parts.norms2[i] / n / n
+
+
+@kernel
+def _between(parts, chosen, weights, margins, other, t):
+    n, some = parts.norms2.size, chosen.size > 0
+    total = 0.0
+    for k in range(margins.size):
+        z = margins[k] + t * (other[k] - margins[k])
+        if some:
+            total += weights[k] * parts.terms.term(chosen[k], z)
+        else:
+            total += parts.terms.term(k, z) / n
+    return total
+
+
+def draw_view(problem: Any, sampler: Any, m: int) -> View | None:
+    """m rows from the sampler, with weights 1/(m n p_i): unbiased. None where it drew what is not a row."""
+    chosen, weights = np.zeros(m, np.int64), np.zeros(m)
+    return View(problem, chosen, weights) if _draw(problem.parts, sampler, chosen, weights) else None
+
+
+def tell(view: View, sampler: Any) -> None:
+    """Feed the a_i of the rows in view back."""
+    _tell(view.parts, sampler, view.chosen, view.weights, view.feedback())
+
+
+@kernel
+def _draw(parts, sampler, chosen, weights):
+    n, m = parts.norms2.size, chosen.size
+    for k in range(m):
+        i = sampler.draw()
+        if i < 0 or i >= n:
+            return False
+        chosen[k] = i
+        weights[k] = 1.0 / (m * n * sampler.probability(i))
+    return True
+
+
+@kernel
+def _tell(parts, sampler, chosen, weights, feedback):
+    n, m = parts.norms2.size, chosen.size
+    for k in range(m):
+        if feedback[k] < np.inf:
+            sampler.update(chosen[k], 1.0 / (m * n * weights[k]), feedback[k])
