@@ -233,8 +233,10 @@ def test_it_is_chosen_where_it_fits(small_data):
     from banditgrad.solvers import automatic_solver
 
     assert isinstance(automatic_solver(problem_of(small_data)), bg.SampledNewton)
-    wide = bg.Problem(sp.csr_array((np.ones(2), ([0, 1], [0, 2500]))), [1.0, -1.0])
-    assert isinstance(automatic_solver(wide), bg.ProxSvrg)
+    square = np.random.default_rng(0).standard_normal((700, 700))
+    assert isinstance(automatic_solver(bg.Problem(square, np.sign(square[:, 0]))), bg.ProxSvrg)
+    short = sp.csr_array((np.ones(10_000), (np.arange(10_000), np.arange(10_000) % 100)))
+    assert isinstance(automatic_solver(bg.Problem(short, np.ones(10_000))), bg.SampledNewton)
 
 
 MINIMA = {"w8a": 0.146882453106, "ijcnn1": 0.190396020161, "a9a": 0.326898961969}

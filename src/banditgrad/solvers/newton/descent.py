@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad.rows import Dense
+from banditgrad.solvers.newton import costs
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.view import View
 
@@ -35,7 +35,8 @@ class Descent:
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
         self.view, self.curvature = view, Curvature(view, stream)
-        self.share = WORK * _look_cost(problem, view) / _hessian_cost(problem, view)
+        lengths = costs.entries(problem, None if view.all else view.chosen)
+        self.share = WORK * costs.look(lengths) / costs.hessian(problem, lengths)
         if self.share < 1.0:
             view.diagonal = np.zeros(w.size)
         self.most_curved = _most_curved(problem, view)
@@ -93,23 +94,3 @@ def _most_curved(problem: Any, view: View) -> Any:
     if problem.sample_weight is not None:
         weights = weights * (problem.sample_weight if view.all else problem.sample_weight[view.chosen])
     return float(problem.loss.curvature()) * weights
-
-
-def _entries(problem: Any, view: View) -> Vector:
-    """The number of entries of the rows in view."""
-    rows = problem.parts.rows
-    if isinstance(rows, Dense):
-        return np.full(view.size, float(problem.dimension))
-    every = np.diff(rows.indptr)
-    return (every if view.all else every[view.chosen]).astype(np.float64) + problem.fit_intercept
-
-
-def _look_cost(problem: Any, view: View) -> float:
-    """In multiply-adds; a loss is worth some twenty."""
-    return 2.0 * float(_entries(problem, view).sum()) + 20.0 * view.size
-
-
-def _hessian_cost(problem: Any, view: View) -> float:
-    """Likewise, of all outer products; BLAS makes some eight where a loop makes one."""
-    cost = 0.5 * float((_entries(problem, view) ** 2).sum())
-    return max(cost / 8.0 if isinstance(problem.parts.rows, Dense) else cost, 1.0)

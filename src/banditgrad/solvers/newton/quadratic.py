@@ -20,7 +20,8 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 SWEEPS = 16  # of coordinate descent between two direct solves
-ROUNDS = 10
+ROUNDS = 5
+HELD = 1e-10  # added to the diagonal, relative: columns that are the same to the last digit would blow up
 SMALL = 1000  # systems on which BLAS threads wait for each other longer than they work
 
 
@@ -69,21 +70,22 @@ def _solve_on_support(M: Matrix, r: Vector, u: Vector, l1: Vector, l2: Vector) -
     slope = r[support] + l2 * here + l1 * sign
     step = -_solve(model, l2, slope)
     crossing = (l1 > 0.0) & (sign * (here + step) < 0.0)
-    change = np.where(crossing, -here, step)
-    if slope @ change + 0.5 * change @ (model @ change + l2 * change) >= 0.0:
-        change = step * np.min(-here[crossing] / step[crossing], initial=1.0)  # up to the first zero: always downhill
-    r += M[:, support] @ change
-    u[support] = here + change
+    up_to_first = step * np.min(-here[crossing] / step[crossing], initial=1.0)
+    for change in (np.where(crossing, -here, step), up_to_first):
+        if slope @ change + 0.5 * change @ (model @ change + l2 * change) < 0.0:
+            r += M[:, support] @ change
+            u[support] = here + change
+            return
 
 
 def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
     """(M + diag(l2))⁻¹ b; where that is singular, with a ridge as small as will do."""
     d = np.arange(b.size)
-    unit = float(np.abs(np.diag(M)).mean()) or 1.0
-    ridge = 0.0
+    held = HELD * np.abs(np.diag(M)) + l2
+    unit, ridge = float(np.abs(np.diag(M)).mean()) or 1.0, 0.0
     while True:
         A = M.copy(order="F")
-        A[d, d] += l2 + ridge
+        A[d, d] += held + ridge
         _, x, info = scipy.linalg.lapack.dposv(A, b, lower=1, overwrite_a=1)
         if info == 0 and np.isfinite(x).all():
             return np.asarray(x)
