@@ -52,7 +52,7 @@ def cells(entries: Iterable[Entry]) -> list[Cell]:
             fit, fit_wall = entry.best(target), entry.best(target, "wall")
             cpu = fit.cpu if fit else math.inf
             wall = fit_wall.wall if fit_wall else math.inf
-            effort = entry.contender.ladder[fit.rung] if fit else math.nan
+            effort = float(entry.contender.ladder[fit.rung]) if fit else math.nan
             who = entry.contender
             rows.append(Cell(entry.task.name, who.name, who.stochastic, target, cpu, wall, effort))
     return rows

@@ -20,7 +20,7 @@ def train(task, solver, cost, more=""):
     def fit(tolerance):
         model = train(nodes, f"-s {solver} -c {cost!r} -e {tolerance!r} -q {more}")
         w = np.ctypeslib.as_array(model.w, (task.d,)).copy()
-        return w if model.nr_class != 2 or model.get_labels()[0] == 1 else -w
+        return w if task.kind == "squared-l2" or model.get_labels()[0] == 1 else -w
 
     return fit
 

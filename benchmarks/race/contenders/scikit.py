@@ -60,12 +60,12 @@ def newton_cg(task):
 def liblinear(task):
     """Its own copy of liblinear: -s 6, -s 0 and -s 2."""
     if task.kind != "hinge-l2":
-        fit = logistic(task, "liblinear", max_iter=100_000)
+        fit = logistic(task, "liblinear", max_iter=1000)
         return lambda tolerance: fit(tol=tolerance)
     from sklearn.svm import LinearSVC
 
     X, C = rows(task), 1.0 / (task.n * task.strength)
-    fixed = {"C": C, "dual": False, "fit_intercept": False, "max_iter": 100_000, "random_state": 0}
+    fixed = {"C": C, "dual": False, "fit_intercept": False, "max_iter": 1000, "random_state": 0}
     return lambda tolerance: LinearSVC(**fixed, tol=tolerance).fit(X, task.y).coef_[0]
 
 
