@@ -16,10 +16,10 @@ from race import display, results
 from race.contenders import all_contenders
 from race.measure import Entry, Limits, race
 from race.optimum import certified_optimum
-from race.problems import DATA, OBJECTIVES, Task
+from race.problems import DATA, OBJECTIVES, Task, task_name
 
-FULL = Limits(rounds=3, budget=60.0, patience=20.0)
-QUICK = Limits(rounds=2, budget=1.5, patience=10.0)
+FULL = Limits(rounds=3, budget=60.0, patience=10.0)
+QUICK = Limits(rounds=2, budget=1.0, patience=10.0)
 QUICK_TASKS = (
     ("w8a", "l1-logistic"),
     ("ijcnn1", "l2-logistic"),
@@ -36,7 +36,6 @@ QUICK_CONTENDERS = (
     "scikit-learn SGD",
     "scikit-learn Ridge cholesky",
     "cyanure auto",
-    "cyanure acc-svrg",
     "tick SVRG",
 )
 
@@ -51,6 +50,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, help="seconds that one fit may take")
     parser.add_argument("--patience", type=float, help="the same, as a multiple of the fastest contender's time")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="where CSV files and the figure go")
+    parser.add_argument("--resume", action="store_true", help="keep what --out has and race for the rest")
     parser.add_argument("--document", type=Path, help="no race: write the tables of --out into this file")
     return parser.parse_args()
 
@@ -95,7 +95,13 @@ def main() -> None:
     limits = (QUICK if chosen.quick else FULL)._replace(**given)
     contenders = chosen_contenders(chosen)
     begin, cells, points = time.perf_counter(), [], []
+    if chosen.resume and csv.exists():
+        cells, points = results.read_cells(csv), results.read_points(path)
+    done = {cell.task for cell in cells}
     for data, objectives in chosen_tasks(chosen).items():
+        objectives = [objective for objective in objectives if task_name(data, objective) not in done]
+        if not objectives:
+            continue
         X, y = DATA[data]()
         for objective in objectives:
             task = Task(data, objective, X, y)

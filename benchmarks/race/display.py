@@ -104,7 +104,10 @@ def fill_document(path: Path, name: str, text: str) -> None:
 
 
 def draw(path: Path, points: Sequence[Point]) -> None:
-    """F − F* against processor seconds, a panel per task; each library by the best of its contenders at each moment."""
+    """F − F* against processor seconds, a panel per task.
+
+    A peer is shown by the best of its contenders at each moment, we by the one with all defaults.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -112,13 +115,13 @@ def draw(path: Path, points: Sequence[Point]) -> None:
     from matplotlib.ticker import LogLocator
 
     tasks = list(dict.fromkeys(point.task for point in points))
-    columns = min(6, len(tasks)) if len(tasks) % 6 == 0 else min(4, len(tasks))
+    columns = 6 if len(tasks) >= 12 else min(3, len(tasks))
     rows = math.ceil(len(tasks) / columns)
     size = (max(7.0, 3.0 * columns), 2.6 * rows + 0.9)
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharey=True, layout="constrained")
     handles = {}
     for axis, task in zip(axes.flat, tasks, strict=False):
-        here = [point for point in points if point.task == task]
+        here = [point for point in points if point.task == task and (point.library != OURS or point.contender == OURS)]
         for library in dict.fromkeys(point.library for point in here):
             x, y = _envelope([point for point in here if point.library == library])
             style = {"linewidth": 2.2, "zorder": 3} if library == OURS else {"linewidth": 1.2}

@@ -29,7 +29,7 @@ from race.problems import Task
 TARGETS = (1e-3, 1e-4, 1e-6, 1e-8)
 STRIDE = 4  # rungs at a time on the way up
 STALE = 6  # strides without a better value, after which to give up
-LEAST_BUDGET = 2.0  # seconds; patience is for long runs
+LEAST_BUDGET = 1.0  # seconds; patience is for long runs
 KEEP_BELOW = 200e6  # bytes of data up to which workers live through all rounds, each with its own copy
 
 
@@ -45,7 +45,7 @@ class Fit(NamedTuple):
 class Limits(NamedTuple):
     rounds: int = 3
     budget: float = 60.0
-    patience: float = 20.0
+    patience: float = 10.0
 
 
 class Failed(Exception):

@@ -38,6 +38,10 @@ OBJECTIVES = {
 }
 
 
+def task_name(data: str, objective: str) -> str:
+    return f"{data} {objective}"
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """One problem of the race: the data (CSR or C-ordered float64) and what to minimise on them."""
@@ -49,7 +53,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        return f"{self.data} {self.objective}"
+        return task_name(self.data, self.objective)
 
     @property
     def kind(self) -> str:
@@ -119,7 +123,8 @@ def dense(n=50_000, d=4000):
 def words(n=30_000, d=3000):
     """Word counts as they are: Zipf's law over d words, and documents of very different length (τ > 500).
 
-    The two classes prefer different words, mildly. The length is log-normal with σ = 1.2 and a median of 30, 4000 at most.
+    The two classes prefer different words, mildly. The length is log-normal with σ = 1.2 and a median of 30, at most
+    4000.
     """
     rng = np.random.default_rng(0)
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
