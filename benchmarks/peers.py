@@ -84,12 +84,21 @@ def notes(entries: list[Entry], gap: float) -> str:
     return "\n".join([f"F* is certified by a duality gap of {gap:.1e}", *lines])
 
 
+def fill_in(document: Path, out: Path) -> None:
+    """Put what was measured into the document and its figure beside it."""
+    display.fill_document(document, "peers", display.markdown(results.read_cells(out / "peers.csv")))
+    display.draw(document.parent / "figures" / "peers.png", results.read_points(out / "peers-fits.csv"))
+    for name in ("sampling-cost", "growth", "memory-map", "start-up"):
+        if (out / f"{name}.csv").exists():
+            display.fill_document(document, name, display.kept_markdown(out / f"{name}.csv"))
+
+
 def main() -> None:
     chosen = options()
     console = Console(width=120)
     csv, path = chosen.out / "peers.csv", chosen.out / "peers-fits.csv"
     if chosen.document:
-        display.fill_document(chosen.document, "peers", display.markdown(results.read_cells(csv)))
+        fill_in(chosen.document, chosen.out)
         return
     given = {name: getattr(chosen, name) for name in Limits._fields if getattr(chosen, name) is not None}
     limits = (QUICK if chosen.quick else FULL)._replace(**given)

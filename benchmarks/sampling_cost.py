@@ -3,17 +3,17 @@
 Sparse rows of 10 to 4000 non-zeros, n from 10⁴ to 10⁷ as far as the memory goes. One process, one thread, samplers
 interleaved, minima over rounds: only ratios within one run mean anything.
 
-    python benchmarks/sampling_cost.py [--rounds 5] [--gigabytes 1.5] [--csv out/bench/sampling_cost.csv]
+    python benchmarks/sampling_cost.py [--rounds 5] [--gigabytes 1.5] [--out out/bench]
 """
 
 import argparse
-import csv
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 import banditgrad as bg
+from race.display import keep
 from steps import contender, interleave, timed
 
 NONZEROS = (10, 100, 1000, 4000)
@@ -50,12 +50,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--gigabytes", type=float, default=1.5, help="the largest data to generate")
-    parser.add_argument("--csv", type=Path, help="also write the figures here")
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="where a CSV file goes")
     options = parser.parse_args()
     table = Table(title="A step with each sampler / the uniform step", title_justify="left")
     for column in ("non-zeros", "n", "solver", "uniform, ns", *list(SAMPLERS)[1:]):
         table.add_column(column, justify="left" if column == "solver" else "right")
-    rows = []
     for nonzeros in NONZEROS:
         for n in ROWS:
             if n * nonzeros * BYTES_PER_ENTRY > options.gigabytes * 1e9:
@@ -67,13 +66,9 @@ def main():
                 table.add_row(
                     f"{nonzeros}", f"{n:.0e}", solver, f"{uniform:.0f}", *(f"{ratio:.2f}" for ratio in ratios)
                 )
-                rows.append([nonzeros, n, solver, uniform, *ratios])
         table.add_section()
     Console(width=110).print(table)
-    if options.csv:
-        options.csv.parent.mkdir(parents=True, exist_ok=True)
-        with options.csv.open("w", newline="") as file:
-            csv.writer(file).writerows([["nonzeros", "n", "solver", "uniform_ns", *list(SAMPLERS)[1:]], *rows])
+    keep(table, options.out / "sampling-cost.csv")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Tables for the terminal and for the docs, and the figure."""
 
+import csv
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,7 +79,7 @@ def markdown(rows: Sequence[Cell]) -> str:
         lines.append(f"| {label} | {target:.0e} | {ours} | {fastest[0]} | {fastest[1]} |")
     for task, contenders in _by_task(rows).items():
         best = _best(contenders)
-        lines += ["", f"<details><summary>{task}</summary>", ""]
+        lines += ["", f"<details markdown><summary>{task}</summary>", ""]
         lines.append("| | " + " | ".join(f"{target:.0e}" for target in TARGETS) + " |")
         lines.append("|---|" + "--:|" * len(TARGETS))
         for name, times in contenders.items():
@@ -91,6 +92,23 @@ def markdown(rows: Sequence[Cell]) -> str:
 def _fastest(rows: Sequence[Cell]) -> str:
     row = min(rows, key=lambda row: row.cpu, default=None)
     return "–" if row is None or math.isinf(row.cpu) else f"{seconds(row.cpu)} {row.contender}"
+
+
+def keep(table: Table, path: Path) -> None:
+    """Write a table as it is shown to a CSV file, for the docs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([column.header for column in table.columns])
+        writer.writerows(zip(*(column.cells for column in table.columns), strict=True))
+
+
+def kept_markdown(path: Path) -> str:
+    """A table that was kept."""
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def fill_document(path: Path, name: str, text: str) -> None:
