@@ -1,21 +1,19 @@
 """The race against the peers: its optima, its search and its counts. Nothing here looks at how long anything took."""
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import banditgrad as bg
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 from race import display, measure, results
 from race.contenders import ITERATIONS, PASSES, TOLERANCES, Contender, all_contenders
 from race.optimum import certified_optimum, compute, dual_value
 from race.problems import OBJECTIVES, Task, words
 from race.results import Cell, Standing
+
+# Threads of the test runner are idle while a worker is forked.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 # The other peers are not installed where the tests run.
 HERE = [c for c in all_contenders().values() if c.library in ("banditgrad", "scikit-learn")]
