@@ -18,8 +18,8 @@ from race.measure import Entry, Limits, race
 from race.optimum import certified_optimum
 from race.problems import DATA, OBJECTIVES, Task, task_name
 
-FULL = Limits(rounds=3, budget=60.0, patience=10.0)
-QUICK = Limits(rounds=2, budget=1.0, patience=10.0)
+FULL = Limits(rounds=3, budget=20.0, patience=5.0)
+QUICK = Limits(rounds=2, budget=1.0, patience=5.0)
 QUICK_TASKS = (
     ("w8a", "l1-logistic"),
     ("ijcnn1", "l2-logistic"),

@@ -44,8 +44,8 @@ class Fit(NamedTuple):
 
 class Limits(NamedTuple):
     rounds: int = 3
-    budget: float = 60.0
-    patience: float = 10.0
+    budget: float = 20.0
+    patience: float = 5.0
 
 
 class Failed(Exception):
