@@ -36,7 +36,6 @@ QUICK_CONTENDERS = (
     "scikit-learn SGD",
     "scikit-learn Ridge cholesky",
     "cyanure auto",
-    "tick SVRG",
 )
 
 

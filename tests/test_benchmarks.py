@@ -137,6 +137,9 @@ def test_standing_counts_cells():
     assert results.standing(rows) == Standing(first=1, near=1, behind=1, twice=1, nobody=1)
     assert results.standing(rows, stochastic_only=True) == Standing(first=3, near=0, behind=0, twice=2, nobody=1)
     assert results.standing(column(1e-3, inf, 1.0, 1.0, 1.0)).behind == 1
+    stopped = Cell("t", "peer slow", True, 1e-3, inf, inf, math.nan, cutoff=1.5)  # who knows when it would have arrived
+    assert results.standing([*column(1e-3, 1.0, 1.0, 9.0, 9.0), stopped]) == Standing(first=1)
+    assert results.standing([*column(1e-3, 2.0, 2.0, 9.0, 9.0), stopped]) == Standing(behind=1)
 
 
 def test_words_have_rows_of_very_different_length():

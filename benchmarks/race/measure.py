@@ -117,6 +117,7 @@ class Entry:
     limits: Limits
     fits: list[Fit] = field(default_factory=list)
     note: str = ""
+    cutoff: float = math.inf  # the seconds of the fit after which its time was up; infinity if it stopped for itself
     worker: Worker | None = None
 
     def turn(self, first: bool, leader: float) -> None:
@@ -170,7 +171,10 @@ class Entry:
             fit = self.fit(rung, budget)
             stale = 0 if fit.distance < 0.99 * least else stale + 1
             least = min(least, fit.distance)
-            if fit.distance <= TARGETS[-1] or fit.cpu > budget or stale == STALE:
+            if fit.distance <= TARGETS[-1] or stale == STALE:
+                break
+            if fit.cpu > budget:
+                self.cutoff = fit.cpu
                 break
 
     def close(self) -> None:
