@@ -110,7 +110,11 @@ def main() -> None:
         objectives = [objective for objective in objectives if task_name(data, objective) not in done]
         if not objectives:
             continue
-        X, y = DATA[data]()
+        try:
+            X, y = DATA[data]()
+        except OSError as error:
+            console.print(f"{data} is left out: {error}", style="dim")
+            continue
         for objective in objectives:
             task = Task(data, objective, X, y)
             with console.status(task.name) as status:
@@ -121,6 +125,8 @@ def main() -> None:
             results.write_csv(csv, cells)  # after every task, so that a run that is stopped has what it measured
             results.write_csv(path, points)
             display.print_tables(console, results.cells(entries), {task.name: notes(entries, optimum.gap)})
+    if not cells:
+        raise SystemExit("Nothing was measured.")
     display.draw(chosen.out / "peers.png", points)
     console.print(f"{csv}, {path} and peers.png written after {time.perf_counter() - begin:.0f} s")
     console.print(results.summary(cells))
