@@ -85,7 +85,9 @@ def notes(entries: list[Entry], gap: float) -> str:
 
 def fill_in(document: Path, out: Path) -> None:
     """Put what was measured into the document and its figure beside it."""
-    display.fill_document(document, "peers", display.markdown(results.read_cells(out / "peers.csv")))
+    figure = "![F − F* against processor seconds, each library by the best of its contenders](figures/peers.png)"
+    tables = display.markdown(results.read_cells(out / "peers.csv"))
+    display.fill_document(document, "peers", f"{figure}\n\n{tables}")
     display.draw(document.parent / "figures" / "peers.png", results.read_points(out / "peers-fits.csv"))
     for name in ("sampling-cost", "growth", "memory-map", "start-up"):
         if (out / f"{name}.csv").exists():
