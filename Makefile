@@ -5,11 +5,12 @@ READY := .venv/.ready
 TEST_READY := .venv/.ready-for-tests
 BENCH_BIN := .venv-bench/bin
 BENCH_READY := .venv-bench/.ready
-PEERS := scikit-learn cyanure
+# tick reads its own documentation with numpydoc, and does not ask for it
+PEERS := scikit-learn liblinear-official cyanure snapml skglm celer copt tick numpydoc
 # Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-slow lint bench bench-torch docs clean
+.PHONY: demo test test-slow lint bench bench-peers bench-quick bench-torch docs clean
 
 demo: $(READY)
 	$(BIN)/banditgrad demo
@@ -29,6 +30,17 @@ lint: $(TEST_READY)
 bench: $(BENCH_READY)
 	$(BENCH_BIN)/python benchmarks/draws.py
 	$(BENCH_BIN)/python benchmarks/steps.py --dense
+	$(BENCH_BIN)/python benchmarks/sampling_cost.py
+	$(BENCH_BIN)/python benchmarks/growth.py
+	$(MAKE) bench-peers
+
+# Hours. Stopped, it goes on where it was; `rm -r out/bench` begins anew.
+bench-peers: $(BENCH_READY)
+	$(BENCH_BIN)/python benchmarks/peers.py --resume
+
+# Three minutes.
+bench-quick: $(BENCH_READY)
+	$(BENCH_BIN)/python benchmarks/peers.py --quick --out out/bench-quick
 
 # The figures and numbers of docs/torch.md: about a quarter of an hour.
 bench-torch: $(TEST_READY)
@@ -52,7 +64,7 @@ $(TEST_READY): $(READY)
 
 $(BENCH_READY): pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-bench
-	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz]"
 	for peer in $(PEERS); do \
 	  $(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check $$peer || echo "no $$peer"; \
 	done
