@@ -38,7 +38,8 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     l1_ratio : float
         The share of the l1 norm in the elastic net; other penalties do not look at it.
     solver : str or Solver
-        "auto" is "proxsvrg"; "saga", "lsvrg", "s2gd", "sgd", "proxsgd", "sqn"; or an object such as ``bg.S2gd()``.
+        "auto" is "samplednewton" where a Hessian is cheap (rows are short, or features few) and "proxsvrg" elsewhere;
+        "saga", "lsvrg", "s2gd", "sgd", "proxsgd", "sqn"; or an object such as ``bg.S2gd()``.
     sampler : str or Sampler
         "auto" adapts where this pays; "uniform", "importance", "mabs", "vrb", "recentnorm"; or an object such as
         ``bg.Mabs(eta=0.3)``.
@@ -81,7 +82,8 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         the model is sure of are near zero.
     effective_variance_ratio_ : float
         The variance of the solver's gradient estimator over that with uniform sampling, the mean over the passes: 0.25
-        says that the sampling was worth four times as many draws a step; 1 that it bought nothing.
+        says that the sampling was worth four times as many draws a step; 1 that it bought nothing. For Newton's method,
+        which makes few draws, that of a stochastic gradient at the same points.
     """
 
     _losses = CLASSIFICATION_LOSSES
