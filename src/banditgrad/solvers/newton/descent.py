@@ -12,6 +12,7 @@ from banditgrad.solvers.newton.view import View
 Vector = NDArray[np.float64]
 
 WORK = 2.0  # of a sample of the Hessian, in units of a look at all rows in view
+MOST = 0.5  # a sample of a larger share of the rows becomes all of them: the exact Hessian needs no other help
 STALE = 0.1  # a step that promises more than this share of what the one before did asks for a larger sample
 DECREASE = 1e-4  # a step must gain this share of what the model promises
 SHORTEST = 2.0**-30
@@ -30,18 +31,24 @@ class Descent:
     settled : whether no step makes F fall any more
     """
 
-    def __init__(self, problem: Any, view: View, w: Vector, stream: NDArray[np.uint64]) -> None:
+    def __init__(self, problem: Any, view: View, w: Vector, stream: NDArray[np.uint64], *, hold: float = 0.0) -> None:
+        """With `hold`, F has a ridge more: hold · Σ_k b_k ‖x_i‖² / m at this w, for m rows."""
         l1, l2 = problem.shrinkage
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
         self.view, self.curvature = view, Curvature(view, stream)
         lengths = costs.entries(problem, None if view.all else view.chosen)
         self.share = WORK * costs.look(lengths) / costs.hessian(problem, lengths)
-        if self.share < 1.0:
+        if self.share > MOST:
+            self.share = max(self.share, 1.0)
+        else:
             view.diagonal = np.zeros(w.size)
         self.most_curved = _most_curved(problem, view)
         self.caution, self.promised, self.settled = 0.0, np.inf, False
-        self.w, self.value = w, view.look(w) + self.penalty(w)
+        self.w = w
+        view.look(w)
+        self.l2 += hold * float(view.bends @ view.norms2) / view.size
+        self.value = view.value + self.penalty(w)
 
     @property
     def gradient(self) -> Vector:

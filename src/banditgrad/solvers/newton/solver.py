@@ -28,6 +28,7 @@ FEWEST, PER_COORDINATE = 256, 10  # rows of a sample: in all, and for each coord
 STEPS = 8  # on one sample at most
 NOISE = 2.0  # times F d/m, the order of a sample's own error: what promises less is not worth a step on it
 COARSE, FINE = 0.1, 0.01  # how well the models are minimised on samples and on all rows
+HOLD = 0.1  # times the mean curvature times d/m: a ridge on samples, for features that they have hardly seen
 
 
 class SampledNewtonState:
@@ -89,7 +90,7 @@ def _approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
         view = draw_view(problem, sampler, m)
         if view is None:
             return False
-        descent = Descent(problem, view, state.w, state.stream)
+        descent = Descent(problem, view, state.w, state.stream, hold=HOLD)
         for _ in range(STEPS):
             if descent.settled or descent.promised < NOISE * abs(descent.value) * d / m:
                 break
