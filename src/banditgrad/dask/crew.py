@@ -81,7 +81,7 @@ class Cluster:
         return list(self.client.gather([self.client.submit(function, one, *args, pure=False) for one in held]))
 
     def total(self, function: Callable[..., Any], held: Sequence[Any], shares: Sequence[float], *args: Any) -> Any:
-        """The sum of function(each, share, *args), by a tree."""
+        """The sum of function(each, share, *args), by a tree whose root is here."""
         self._place(held)
         while True:
             leaves = [
@@ -89,13 +89,14 @@ class Cluster:
                 for one, share in zip(held, shares, strict=True)
             ]
             try:
-                answer = self._wait(self._sum(leaves))
+                answers = self._wait(self._few(leaves))
             except BaseException:
                 self.client.cancel(leaves)
                 raise
-            if answer is not None:
-                self.bytes_moved += len(held) * (_bytes(args) + _bytes(answer))
-                return answer
+            if answers is not None:
+                total = sum_answers(answers)
+                self.bytes_moved += len(held) * (_bytes(args) + _bytes(total))
+                return total
             self.client.cancel(leaves)
             self._place(held)
 
@@ -103,17 +104,18 @@ class Cluster:
         """A delayed value, which the cluster begins to compute, so that it can let go of the partition."""
         return dask.delayed(self.client.submit(function, held, *args, pure=False))
 
-    def _sum(self, futures: list[Any]) -> Any:
-        while len(futures) > 1:
+    def _few(self, futures: list[Any]) -> list[Any]:
+        while len(futures) > FAN_IN:
             groups = [futures[begin : begin + FAN_IN] for begin in range(0, len(futures), FAN_IN)]
             futures = [self.client.submit(sum_answers, group, pure=False) for group in groups]
-        return futures[0]
+        return futures
 
-    def _wait(self, future: Any) -> Any:
-        """The result, or None if a worker that was given work is gone."""
+    def _wait(self, futures: list[Any]) -> list[Any] | None:
+        """The results, or None if a worker that was given work is gone."""
         while True:
             try:
-                return future.result(timeout=LOOK_EVERY)
+                distributed.wait(futures, timeout=LOOK_EVERY)
+                return list(self.client.gather(futures))
             except TimeoutError:
                 if not self._workers <= set(self.client.nthreads()):
                     return None

@@ -23,8 +23,8 @@ from banditgrad.dask.subspace import Memory, Point
 
 Vector = NDArray[np.float64]
 
-LONGEST, SHORTEST = 2.0, 1.0 / 64  # inner loops, in passes over the partition
-GROWTH, CUT = 1.5, 2.0  # of their length after a good round and after one that went too far
+LONGEST, SHORTEST = 2.0, 1.0 / 16  # inner loops, in passes over the partition
+GROWTH, CUT = 2.0, 2.0  # of their length after a good round and after one that went too far
 SEARCHES = 2
 LEAST, MOST = 0.05, 0.7  # the parts of a step that a search may take
 
@@ -116,6 +116,7 @@ class Descent:
         if point.value < here.value:
             self._length = min(GROWTH * self._length, LONGEST)
             return point
+        self._memory.forget()
         point = yield from self._search(here, point)
         self._length = max(self._length / CUT, SHORTEST)
         if point.value < here.value:

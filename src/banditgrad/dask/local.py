@@ -17,8 +17,8 @@ from banditgrad.problem import Problem
 from banditgrad.rows import add, dot
 from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers.base import BAD_INDEX, Batch, draw_batch, new_batch
-from banditgrad.solvers.drift import new_drift
-from banditgrad.solvers.pace import LARGEST, Pace, keep_pace, largest_curve, new_block, new_pace, note
+from banditgrad.solvers.drift import arrived, depart, new_drift
+from banditgrad.solvers.pace import LARGEST, Pace, keep_pace, largest_curve, new_pace, note
 
 Vector = NDArray[np.float64]
 
@@ -54,6 +54,7 @@ class Loop:
             bounds=None if bounds is None else (bounds / problem.n) ** 2,
         )
         pace = new_pace(problem, step_size, means=True)
+        self._safe = pace.step[0]
         self.snapshot = np.full(problem.dimension, math.nan)
         self.state = LoopState(
             drift=new_drift(problem, np.zeros(problem.dimension), pace.step[0], mean=True),
@@ -67,7 +68,9 @@ class Loop:
         """Have the loops compiled, so that this does not count as work."""
         w, parts = np.zeros(problem.dimension), problem.parts
         _take_snapshot(parts._replace(norms2=parts.norms2[:0]), w, self.state.table, np.zeros_like(w))
-        _inner_loop(parts, self.state, self.sampling.state, w, w, 0)
+        self._depart(w, w)
+        _inner_loop(parts, self.state, self.sampling.state, 0)
+        arrived(self.state.drift, self.state.pace.step[0])
 
     def evaluate(self, problem: Problem, w: Vector) -> tuple[float, Vector]:
         """f_k(w) and ∇f_k(w); w becomes the snapshot."""
@@ -83,21 +86,27 @@ class Loop:
         state, steps = self.state, max(1, math.ceil(passes * problem.n))
         if careful:
             self._slow_down()
-        state.noise[:] = 0.0
-        done = _inner_loop(problem.parts, state, self.sampling.state, w, gradient, steps)
+        self._depart(w, gradient)
+        done = _inner_loop(problem.parts, state, self.sampling.state, steps)
         if done == BAD_INDEX:
             who = type(self.sampling.sampler).__name__
             raise IndexError(f"{who} drew an index outside 0..{problem.n - 1}: a fault in the sampler.")
         if done < steps:  # a number was not finite
             self._slow_down()
             return Moved(w.copy(), np.zeros(2))
-        return Moved(state.drift.total / steps, state.noise / steps)
+        return Moved(arrived(state.drift, state.pace.step[0]).total / steps, state.noise / steps)
+
+    def _depart(self, w: Vector, gradient: Vector) -> None:
+        drift, pace = self.state.drift, self.state.pace
+        drift.w[:], drift.g[:], drift.total[:], self.state.noise[:] = w, gradient, 0.0, 0.0
+        drift.change_step(pace.step[0])
+        depart(drift)
 
     def _slow_down(self) -> None:
         pace = self.state.pace
         if pace.automatic:
-            pace.step[0] /= RETREAT
-            pace.sums[LARGEST] *= RETREAT
+            pace.step[0] = max(pace.step[0] / RETREAT, self._safe)
+            pace.sums[LARGEST] = pace.safety / pace.step[0]
 
 
 @kernel
@@ -116,16 +125,9 @@ def _take_snapshot(parts, w, table, gradient):
 
 
 @kernel
-def _inner_loop(parts, state, sampler, w, gradient, steps):
-    """Leave the sum of the iterates in drift.total; fewer steps than asked for where a number is not finite."""
+def _inner_loop(parts, state, sampler, steps):
+    """Fewer steps than asked for are made where a number is not finite."""
     n, drift, table, batch, noise = parts.norms2.size, state.drift, state.table, state.batch, state.noise
-    for j in range(w.size):
-        drift.w[j] = w[j]
-        drift.g[j] = gradient[j]
-        drift.total[j] = 0.0
-    drift.change_step(state.pace.step[0])
-    drift.depart()
-    new_block(state.pace)
     for step in range(steps):
         gamma = state.pace.step[0]
         if not draw_batch(parts, sampler, batch):
@@ -147,5 +149,4 @@ def _inner_loop(parts, state, sampler, w, gradient, steps):
         drift.move(parts.rows, i, change * weight, 0.0, gamma)
         if state.pace.automatic:
             keep_pace(state.pace, drift, math.inf)
-    drift.arrive(state.pace.step[0])
     return steps

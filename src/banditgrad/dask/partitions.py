@@ -83,7 +83,7 @@ def as_blocks(X: Any, y: Any, weights: Any) -> list[Any]:
         sizes = X.chunks[0]
     else:
         sizes = (np.nan,) * X.npartitions
-    parts = [list(X.to_delayed().ravel()), _aligned(y, sizes, "y")]
+    parts = [_pieces(X), _aligned(y, sizes, "y")]
     parts.append([None] * len(sizes) if weights is None else _aligned(weights, sizes, "sample_weight"))
     make = dask.delayed(_make_block, pure=False)
     return [make(k, *each) for k, each in enumerate(zip(*parts, strict=True))]
@@ -106,10 +106,16 @@ def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
             if sum(values.chunks[0]) != sum(sizes):
                 raise ValueError(f"{name} has {sum(values.chunks[0])} entries, X has {sum(sizes)} rows.")
             values = values.rechunk((sizes,))
-    pieces = list(np.ravel(values.to_delayed()))
+    pieces = _pieces(values)
     if len(pieces) != len(sizes):
         raise ValueError(f"{name} has {len(pieces)} partitions, X has {len(sizes)}. Repartition one like the other.")
     return pieces
+
+
+def _pieces(collection: Any) -> list[Any]:
+    """A delayed value per partition: an array of them for dask arrays, a list for dataframes."""
+    pieces = collection.to_delayed()
+    return list(pieces.ravel()) if isinstance(pieces, np.ndarray) else list(pieces)
 
 
 def _make_block(k: int, X: Any, y: Any, weights: Any) -> Block:

@@ -43,21 +43,24 @@ class Memory:
     def add(self, point: Point) -> None:
         self._points.append(point)
 
+    def forget(self) -> None:
+        self._points.clear()
+
     def complete(self, here: Point, proposed: Vector) -> Vector:
         """The proposed point plus the best combination of earlier steps."""
         S, Y = _secants(here, (point for point in self._points if _quadratic_between(here, point)))
-        if S.shape[1] == 0:
+        if S.shape[1] == 0 or not np.isfinite(proposed).all():
             return proposed
         penalised, base = S[: self._penalised], proposed[: self._penalised]
         curvature = 0.5 * (S.T @ Y + Y.T @ S) + self._l2 * (penalised.T @ penalised)
         slope = S.T @ here.gradient + Y.T @ (proposed - here.w) + self._l2 * (penalised.T @ base)
-        c = _least(curvature, slope)
-        if self._l1 > 0.0:
-            floor = SMALLEST * max(float(np.abs(base).max()), np.finfo(float).tiny / SMALLEST)
-            for _ in range(REWEIGHTINGS):  # |u| <= u² / (2 |v|) + |v| / 2, with equality at u = v
-                weight = self._l1 / np.maximum(np.abs(base + penalised @ c), floor)
-                bend = curvature + penalised.T @ (weight[:, None] * penalised)
-                c = _least(bend, slope + penalised.T @ (weight * base))
+        if self._l1 == 0.0:
+            return np.asarray(proposed + S @ _least(curvature, slope))
+        c, floor = np.zeros(S.shape[1]), max(SMALLEST * float(np.abs(base).max()), np.finfo(float).tiny)
+        for _ in range(REWEIGHTINGS):  # |u| <= u² / (2 |v|) + |v| / 2, with equality at u = v
+            weight = self._l1 / np.maximum(np.abs(base + penalised @ c), floor)
+            bend = curvature + penalised.T @ (weight[:, None] * penalised)
+            c = _least(bend, slope + penalised.T @ (weight * base))
         return np.asarray(proposed + S @ c)
 
 
