@@ -4,6 +4,7 @@ import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
+
 from banditgrad import linear_model
 from banditgrad.datasets import make_imbalanced
 

@@ -8,7 +8,7 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(scope="session")
 def cluster():
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as running:
         yield running
 

@@ -1,8 +1,9 @@
 """The driver's side, without Dask: F falls whatever the partitions answer, and the steps it makes are the best known."""
 
-import banditgrad as bg
 import numpy as np
 import pytest
+
+import banditgrad as bg
 
 pytest.importorskip("distributed")
 from banditgrad.dask.descent import Descent, Evaluate, Shape

@@ -2,10 +2,11 @@
 
 import pickle
 
-import banditgrad as bg
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
+import banditgrad as bg
 
 pytest.importorskip("distributed")
 from banditgrad.dask.local import Loop

@@ -8,13 +8,14 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from banditgrad import linear_model
-from banditgrad.dask import BanditClassifier, BanditRegressor
-from banditgrad.linear_model import load_model, save_model
 from collections_of_rows import imbalanced, least_value, sparse_blocks
 from distributed import Client, LocalCluster
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+
+from banditgrad import linear_model
+from banditgrad.dask import BanditClassifier, BanditRegressor
+from banditgrad.linear_model import load_model, save_model
 
 X, Y = imbalanced()
 SORTED = np.argsort(Y, kind="stable")
@@ -62,7 +63,7 @@ def test_the_same_bits_on_any_number_of_workers_and_in_threads(cluster):
     with Client(cluster):
         fits += [BanditClassifier(random_state=4).fit(rows, Y) for _ in range(2)]
     with (
-        LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None, silence_logs=50) as four,
+        LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as four,
         Client(four),
     ):
         fits.append(BanditClassifier(random_state=4).fit(rows, Y))
@@ -175,10 +176,10 @@ def test_errors_name_what_to_mend(client):
         BanditClassifier().fit(rows, Y[:-1])
     with pytest.raises(ValueError, match="at least two classes"):
         BanditClassifier().fit(rows, np.ones(3000))
-    with pytest.raises(ValueError, match="Partition 1: .*NaN"):
+    with pytest.raises(ValueError, match=r"Partition 1: .*NaN"):
         BanditRegressor().fit(da.from_array(np.array([[1.0], [np.nan]]), chunks=1), np.ones(2))
+    lazy = dd.from_pandas(frame(), npartitions=3)
     with pytest.raises(ValueError, match="has 2 partitions, X has 3"):
-        lazy = dd.from_pandas(frame(), npartitions=3)
         BanditRegressor().fit(lazy[["a"]], lazy["target"].repartition(npartitions=2))
     with pytest.raises(NotFittedError):
         BanditClassifier().predict(rows)

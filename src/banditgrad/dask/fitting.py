@@ -41,7 +41,7 @@ class OnDask:
         if self.solver not in NAMED and type(self.solver) is not ProxSvrg:
             raise ValueError(f'On Dask there is one solver, "proxsvrg"; got solver={self.solver!r}. Pass "auto".')
         limit = self.time_limit
-        if limit is not None and not (isinstance(limit, Real) and not isinstance(limit, bool) and limit > 0.0):
+        if limit is not None and (not isinstance(limit, Real) or isinstance(limit, bool) or not float(limit) > 0.0):
             raise ValueError(f"time_limit must be a positive number of seconds or None, got {limit!r}.")
         check_step_size(self, self._step_size)
 
@@ -67,7 +67,7 @@ class OnDask:
             del self.feature_names_in_
         return crew, blocks, summaries
 
-    def _task(self, positive: Any, labels: Any = None, label_weights: Vector | None = None) -> Task:
+    def _task(self, positive: Any, labels: NDArray[Any] = np.zeros(0), label_weights: Vector | None = None) -> Task:
         return Task(
             loss=make_loss(self.loss, getattr(self, "epsilon", 0.1)),
             penalty=make_penalty(self.penalty, self.alpha, self.l1_ratio),

@@ -60,8 +60,8 @@ class Task:
     penalty: Any
     fit_intercept: bool
     positive: NDArray[Any] | None  # the label that is +1 in each problem; None for numbers as targets
-    labels: NDArray[Any] | None  # all labels, and the weights of their rows
-    label_weights: Vector | None
+    labels: NDArray[Any]  # all labels, or none
+    label_weights: Vector | None  # by which the rows of each count
     sampler: Sampler
     step_size: Any
     seed: int
@@ -97,7 +97,9 @@ def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
             raise ValueError(f"{name} must be a dask collection, since the partitions of X have unknown lengths.")
         values = np.asarray(values)
         if values.shape != (int(sum(sizes)),):
-            raise ValueError(f"{name} must have shape ({int(sum(sizes))},), one entry per row of X; got {values.shape}.")
+            raise ValueError(
+                f"{name} must have shape ({int(sum(sizes))},), one entry per row of X; got {values.shape}."
+            )
         values = da.from_array(values, chunks=(sizes,))
     if isinstance(values, da.Array):
         if values.ndim != 1:
@@ -139,7 +141,9 @@ def summarise(block: Block, classify: bool) -> Summary:
         return Summary(block.y.size, block.X.shape[1], block.y[:0], np.zeros(0, np.int64), np.zeros(0))
     check_classification_targets(block.y)
     labels, codes, counts = np.unique(block.y, return_inverse=True, return_counts=True)
-    weights = counts.astype(float) if block.weights is None else np.bincount(codes, block.weights, labels.size)
+    weights = (
+        counts.astype(float) if block.weights is None else np.bincount(codes, block.weights, labels.size).astype(float)
+    )
     return Summary(block.y.size, block.X.shape[1], labels, counts, weights)
 
 
@@ -211,7 +215,7 @@ class Partition:
         if not self.weight > 0.0:
             return np.zeros(self.rows)
         norms = [self._problem_of(c).gradient_norms(w) for c, w in enumerate(solutions)]
-        return np.asarray(np.linalg.norm(norms, axis=0))
+        return np.asarray(np.linalg.norm(norms, axis=0)) * (self.weight / self.rows)  # weights count among all rows
 
     def __sizeof__(self) -> int:
         """For Dask, which decides by size what to spill."""
