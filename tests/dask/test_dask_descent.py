@@ -1,4 +1,4 @@
-"""The driver's side, without Dask: F falls whatever the partitions answer, and the steps it makes are the best known."""
+"""The driver's side, without Dask: F falls whatever the partitions answer, by the best steps known."""
 
 import numpy as np
 import pytest

@@ -14,13 +14,13 @@ from collections_of_rows import imbalanced
 from distributed import Client, LocalCluster
 from rich.console import Console
 from sklearn.model_selection import GridSearchCV
-from tiny import SCALE, cases
 
 import banditgrad as bg
 from banditgrad.comparison import compare
 from banditgrad.dask.sweeps import Sweep, sweep_on
 from banditgrad.linear_model import BanditClassifier
 from banditgrad.paper import evaluate
+from paper.tiny import SCALE, cases
 
 X, Y = imbalanced(600)
 PROBLEM = bg.Problem(X, Y, bg.Logistic(), bg.ElasticNet(1e-3, 0.0))

@@ -40,8 +40,7 @@ class Summary(NamedTuple):
     rows: int
     features: int
     labels: NDArray[Any]
-    counts: NDArray[np.int64]  # rows of each label
-    weights: Vector  # their total weight
+    weights: Vector  # the total weight of the rows of each label
 
 
 class Facts(NamedTuple):
@@ -134,17 +133,14 @@ def _make_block(k: int, X: Any, y: Any, weights: Any) -> Block:
 
 
 def summarise(block: Block, classify: bool) -> Summary:
-    """Counts, and the labels with the counts and weights of their rows."""
-    if not block.y.size:
-        return Summary(0, block.X.shape[1], block.y[:0], np.zeros(0, np.int64), np.zeros(0))
-    if not classify:
-        return Summary(block.y.size, block.X.shape[1], block.y[:0], np.zeros(0, np.int64), np.zeros(0))
+    """Counts, and where there are labels, these with the weights of their rows."""
+    rows, features = block.X.shape
+    if not classify or not rows:
+        return Summary(rows, features, block.y[:0], np.zeros(0))
     check_classification_targets(block.y)
-    labels, codes, counts = np.unique(block.y, return_inverse=True, return_counts=True)
-    weights = (
-        counts.astype(float) if block.weights is None else np.bincount(codes, block.weights, labels.size).astype(float)
-    )
-    return Summary(block.y.size, block.X.shape[1], labels, counts, weights)
+    labels, codes = np.unique(block.y, return_inverse=True)
+    weights = np.ones(rows) if block.weights is None else block.weights
+    return Summary(rows, features, labels, np.asarray(np.bincount(codes, weights, labels.size), dtype=np.float64))
 
 
 class Partition:

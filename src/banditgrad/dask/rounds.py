@@ -117,8 +117,9 @@ class Run:
             self._end(Reason.PASSES_DONE)
         elif seconds >= self._limits.seconds:
             self._end(Reason.TIME_LIMIT)
-        elif callback is not None and descent.rounds > 0:
-            if callback(Progress(descent.passes, seconds, here.value, here.w.copy())):
+        elif descent.rounds > 0 and callback is not None:
+            progress = Progress(descent.passes, seconds, here.value, here.w.copy())
+            if callback(progress):
                 self._end(Reason.CALLBACK)
 
     def _end(self, reason: Reason) -> None:

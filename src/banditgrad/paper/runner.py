@@ -82,7 +82,8 @@ def carry_out(plan: Plan, results: Results, workers: int, show: Callable[[State]
     count = _Count(plan, show)
     together = [task for task in plan.missing if task not in set(plan.alone)]
     if sweep is not None:
-        cases = {
+        names = {name for task in together if (name := getattr(task, "case", None))}
+        cases = {name: results.cases[name] for name in names}  # the data, which workers may not have
             name: results.cases[name] for name in {task.case for task in together}
         }  # the data, which workers may not have
         for k, outcome in sweep.as_done(work_on, cases, together):
