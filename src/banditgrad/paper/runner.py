@@ -84,8 +84,6 @@ def carry_out(plan: Plan, results: Results, workers: int, show: Callable[[State]
     if sweep is not None:
         names = {name for task in together if (name := getattr(task, "case", None))}
         cases = {name: results.cases[name] for name in names}  # the data, which workers may not have
-            name: results.cases[name] for name in {task.case for task in together}
-        }  # the data, which workers may not have
         for k, outcome in sweep.as_done(work_on, cases, together):
             results.keep(together[k], outcome)
             count.finished(together[k])
