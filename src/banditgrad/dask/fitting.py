@@ -67,13 +67,13 @@ class OnDask:
             del self.feature_names_in_
         return crew, blocks, summaries
 
-    def _task(self, positive: Any, labels: NDArray[Any] = np.zeros(0), label_weights: Vector | None = None) -> Task:
+    def _task(self, positive: Any, labels: Any = (), label_weights: Vector | None = None) -> Task:
         return Task(
             loss=make_loss(self.loss, getattr(self, "epsilon", 0.1)),
             penalty=make_penalty(self.penalty, self.alpha, self.l1_ratio),
             fit_intercept=bool(self.fit_intercept),
             positive=positive,
-            labels=labels,
+            labels=np.asarray(labels),
             label_weights=label_weights,
             sampler=make_sampler(self.sampler),
             step_size=self._step_size,
