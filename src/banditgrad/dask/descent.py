@@ -112,19 +112,26 @@ class Descent:
         mean = yield Move(here.w, here.gradient, self._length, self._careful)
         self.passes += self._length
         self._careful = False
-        point = yield from self.look(self._memory.complete(here, mean))
+        point = yield from self._completed(here, mean)
         if point.value < here.value:
             self._length = min(GROWTH * self._length, LONGEST)
             return point
-        self._memory.forget()
         point = yield from self._search(here, point)
         self._length = max(self._length / CUT, SHORTEST)
         if point.value < here.value:
             return point
         self._length, self._careful = max(self._length / CUT**2, SHORTEST), True
-        point = yield from self.look(self._memory.complete(here, self.shortened(here)))
+        point = yield from self._completed(here, self.shortened(here))
         if not point.value < here.value:
             point = yield from self.look(self.shortened(here))
+        return point
+
+    def _completed(self, here: Point, proposed: Vector) -> Generator[Any, Any, Point]:
+        """The proposed point, completed with earlier steps; these are forgotten where they led astray."""
+        w = self._memory.complete(here, proposed)
+        point = yield from self.look(w)
+        if w is not proposed and not point.value < here.value:
+            self._memory.forget()
         return point
 
     def _search(self, here: Point, there: Point) -> Generator[Any, Any, Point]:
