@@ -12,6 +12,7 @@ needs `pip install "banditgrad[dask,viz]" dask-ml`; without dask-ml its lines ar
 """
 
 import argparse
+import itertools
 import os
 import time
 import warnings
@@ -80,7 +81,7 @@ class W8a:
 
     def collections(self, dense=False):
         ends = np.linspace(0, self.n, 5).astype(int)
-        pieces = [self._X[a:b].toarray() if dense else self._X[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+        pieces = [self._X[a:b].toarray() if dense else self._X[a:b] for a, b in itertools.pairwise(ends)]
         X = da.concatenate([da.from_delayed(dask.delayed(p), p.shape, float, meta=p[:0]) for p in pieces])
         return X, da.from_array(self._y, chunks=(tuple(np.diff(ends)),))
 

@@ -77,17 +77,18 @@ def _words(kind: object) -> tuple[object, ...]:
 def carry_out(plan: Plan, results: Results, workers: int, show: Callable[[State], None], sweep: Any = None) -> None:
     """Compute and keep what is missing. Interrupted, it lets go of what is under way and keeps the rest.
 
-    A `sweep` computes on a cluster what may run together with other tasks.
+    A `sweep` computes on a cluster what may run together with other tasks, but for those that say `here`.
     """
     count = _Count(plan, show)
     together = [task for task in plan.missing if task not in set(plan.alone)]
     if sweep is not None:
-        names = {name for task in together if (name := getattr(task, "case", None))}
+        away = [task for task in together if not getattr(task, "here", False)]
+        together = [task for task in together if getattr(task, "here", False)]
+        names = {name for task in away if (name := getattr(task, "case", None))}
         cases = {name: results.cases[name] for name in names}  # the data, which workers may not have
-        for k, outcome in sweep.as_done(work_on, cases, together):
-            results.keep(together[k], outcome)
-            count.finished(together[k])
-        together = []
+        for k, outcome in sweep.as_done(work_on, cases, away):
+            results.keep(away[k], outcome)
+            count.finished(away[k])
     stop = threading.Event()
 
     def compute(task: Task) -> Task:
