@@ -178,6 +178,8 @@ def test_errors_name_what_to_mend(client):
         BanditClassifier().fit(rows, np.ones(3000))
     with pytest.raises(ValueError, match=r"Partition 1: .*NaN"):
         BanditRegressor().fit(da.from_array(np.array([[1.0], [np.nan]]), chunks=1), np.ones(2))
+    with pytest.raises(ValueError, match="sample_weight of partition 2 must be finite and not negative"):
+        BanditClassifier().fit(rows, Y, sample_weight=np.where(np.arange(3000) == 1600, -1.0, 1.0))
     lazy = dd.from_pandas(frame(), npartitions=3)
     with pytest.raises(ValueError, match="has 2 partitions, X has 3"):
         BanditRegressor().fit(lazy[["a"]], lazy["target"].repartition(npartitions=2))

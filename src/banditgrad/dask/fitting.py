@@ -83,6 +83,7 @@ class OnDask:
     def _fit_blocks(self, crew: Any, blocks: list[Any], task: Task) -> None:
         """Minimise one problem per label that is positive, or the only one."""
         partitions = crew.make(Partition, blocks, task)
+        blocks.clear()  # partitions hold the rows from here on
         facts = crew.each(Partition.facts, partitions)
         total = sum(each.weight for each in facts)
         if not total > 0.0:

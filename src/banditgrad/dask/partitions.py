@@ -19,10 +19,12 @@ from banditgrad.linear_model.base import as_few_kinds
 from banditgrad.problem import Problem
 from banditgrad.rows import read_only
 from banditgrad.samplers import Sampler
+from banditgrad.samplers.base import not_negative
 
 Vector = NDArray[np.float64]
 
 FLOATS = [np.float64, np.float32]
+LARGE_BYTES = 2**22  # a dense block of this size is not worth a copy as float64, of which there may be many
 BYTES_PER_ROW, BYTES_PER_DRAW = 16, 80  # target and norm; of each problem the table and, at most, the sampler
 
 
@@ -129,7 +131,10 @@ def _make_block(k: int, X: Any, y: Any, weights: Any) -> Block:
     for values, name in ((y, "y"), (weights, "sample_weight")):
         if values is not None and np.shape(values) != (X.shape[0],):
             raise ValueError(f"Partition {k} has {X.shape[0]} rows of X, but {name} of shape {np.shape(values)} there.")
-    return Block(as_few_kinds(X), y, None if weights is None else np.asarray(weights, dtype=np.float64))
+    if weights is not None:
+        weights = not_negative(weights, X.shape[0], f"sample_weight of partition {k}")
+    large = isinstance(X, np.ndarray) and X.nbytes > LARGE_BYTES
+    return Block(X if large else as_few_kinds(X), y, weights)
 
 
 def summarise(block: Block, classify: bool) -> Summary:
