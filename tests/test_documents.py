@@ -16,19 +16,24 @@ PAGES = [
 ]
 
 
+def installed(name):
+    found = importlib.util.find_spec(name)
+    return found is not None and found.origin is not None  # and not the folder tests/torch
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_the_code_in_the_documents_runs(name, capsys, tmp_path, monkeypatch):
     text = (ROOT / name).read_text(encoding="utf-8")
-    found = importlib.util.find_spec("torch")
-    has_torch = found is not None and found.origin is not None  # and not the folder tests/torch
-    if name == "docs/torch.md" and not has_torch:
-        pytest.skip('PyTorch is not installed: pip install "banditgrad[torch]"')
+    absent = [extra for extra in ("torch", "dask") if not installed(extra)]
+    for extra in absent:
+        if name == f"docs/{extra}.md":
+            pytest.skip(f'{extra} is not installed: pip install "banditgrad[{extra}]"')
     monkeypatch.chdir(tmp_path)
     blocks = [(match.start(), match[1]) for match in re.finditer(r"```python\n(.*?)```", text, flags=re.S)]
     assert blocks
     scope = {"__name__": "documents"}
     for start, block in blocks:
-        if "torch" in block and not has_torch:
+        if any(extra in block for extra in absent):
             continue
         line = text.count("\n", 0, start) + 1
         exec(compile("\n" * line + block, name, "exec"), scope)

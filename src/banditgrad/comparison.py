@@ -1,8 +1,8 @@
 """The paper's comparison on any problem: the same solver with different samplers, over several seeds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from banditgrad.minimise import Reason, Result, minimise
 from banditgrad.problem import Problem
 from banditgrad.report import Curve, Figure, Panel, Report, Table, installed_versions, this_machine
 from banditgrad.samplers import Auto, Sampler
-from banditgrad.solvers import Solver
+from banditgrad.solvers import ProxSvrg, Solver
 
 NEAR = 1e-3  # of F(0) - F*: what counts as near the minimum
 
@@ -135,6 +135,23 @@ class Comparison:
         ]
 
 
+class Job(NamedTuple):
+    """One run of `minimise`, in words and numbers."""
+
+    solver: Solver | str
+    sampler: Sampler
+    settings: dict[str, Any]
+
+
+def run_job(problem: Problem, job: Job) -> Result:
+    return minimise(problem, job.solver, job.sampler, **job.settings)
+
+
+def _in_turn(function: Callable[[Problem, Job], Result], problem: Problem, jobs: Sequence[Job]) -> Iterator[Result]:
+    for job in jobs:
+        yield function(problem, job)
+
+
 def compare(
     problem: Problem,
     solvers: Mapping[str, Solver | str],
@@ -144,38 +161,40 @@ def compare(
     seeds: int = 3,
     seed: int = 0,
     tell: Callable[[str], Any] = lambda words: None,
+    each: Callable[..., Iterable[Result]] = _in_turn,
 ) -> Comparison:
     """Run every solver with every sampler, `seeds` times each; `tell` hears what is going on.
 
-    F* is the least value met by any run, or by a longer one of the automatic solver made for that. Ctrl-C ends the
-    comparison with what is there.
+    F* is the least value met by any run, or by a longer one of ProxSvrg made for that. Ctrl-C ends the comparison with
+    what is there. `each(function, problem, jobs)` gives the results in the order of the jobs; a cluster's may be
+    computed at the same time.
     """
-    outcomes: list[Outcome] = []
-    tell("the minimum")
-    longest = minimise(problem, "auto", Auto(), passes=10 * passes, seed=seed, tol=1e-10, record_every=2)
-    interrupted = longest.reason is Reason.INTERRUPTED
-    for solver in solvers:
-        for sampler in samplers:
-            results: list[Result] = []
-            for k in range(seeds if not interrupted else 0):
-                tell(f"{solver} with {sampler}, run {k + 1} of {seeds}")
-                result = minimise(
-                    problem,
-                    solvers[solver],
-                    samplers[sampler],
-                    passes=passes,
-                    seed=seed + k,
-                    record_variance=True,
-                )
-                interrupted = interrupted or result.reason is Reason.INTERRUPTED
-                if interrupted:
-                    break
-                results.append(result)
-            if results:
-                outcomes.append(Outcome(solver, sampler, results))
-    values = [longest.value, *(float(np.min(r.history.value)) for o in outcomes for r in o.results)]
+    longest = Job(ProxSvrg(), Auto(), {"passes": 10 * passes, "seed": seed, "tol": 1e-10, "record_every": 2})
+    names = [(solver, sampler, k) for solver in solvers for sampler in samplers for k in range(seeds)]
+    jobs = [
+        Job(solvers[solver], samplers[sampler], {"passes": passes, "seed": seed + k, "record_variance": True})
+        for solver, sampler, k in names
+    ]
+    words = ["the minimum", *(f"{solver} with {sampler}, run {k + 1} of {seeds}" for solver, sampler, k in names)]
+    found: list[Result] = []
+    interrupted = False
+    tell(words[0])
+    try:
+        for result in each(run_job, problem, [longest, *jobs]):
+            interrupted = result.reason is Reason.INTERRUPTED
+            if interrupted:
+                break
+            found.append(result)
+            tell(words[min(len(found), len(jobs))])
+    except KeyboardInterrupt:
+        interrupted = True
+    results: dict[tuple[str, str], list[Result]] = {}
+    for (solver, sampler, _), result in zip(names, found[1:], strict=False):
+        results.setdefault((solver, sampler), []).append(result)
+    outcomes = [Outcome(solver, sampler, runs) for (solver, sampler), runs in results.items()]
+    values = [float(np.min(result.history.value)) for result in found[1:]] + [result.value for result in found[:1]]
     start = problem.value(np.zeros(problem.dimension))
-    return Comparison(problem, min(values), start, outcomes, interrupted)
+    return Comparison(problem, min(values, default=start), start, outcomes, interrupted)
 
 
 def _quotient(outcome: Outcome, over: str, under: str) -> NDArray[np.float64]:

@@ -75,8 +75,8 @@ def test_large_single_precision_rows_are_not_copied(rows, monkeypatch):
 
     monkeypatch.setattr(base, "SMALL_BYTES", 0)
     X = rows[0].astype(np.float32)
-    assert base._as_few_kinds(X) is X
-    assert base._as_few_kinds(sp.csr_array(X)).dtype == np.float32
+    assert base.as_few_kinds(X) is X
+    assert base.as_few_kinds(sp.csr_array(X)).dtype == np.float32
 
 
 def test_same_seed_same_bits_and_threads_do_not_matter(three_classes):

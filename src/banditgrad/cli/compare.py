@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from banditgrad import comparison
-from banditgrad.cli import inputs, screen
+from banditgrad.cli import cluster, inputs, screen
 from banditgrad.cli.inspect import Positive
 from banditgrad.problem import Problem
 from banditgrad.registry import SAMPLERS, SOLVERS, make_solver
@@ -38,6 +38,7 @@ def compare(
     l1_ratio: inputs.L1Ratio = 0.15,
     positive: Positive = None,
     seed: inputs.Seed = 0,
+    scheduler: cluster.Scheduler = None,
     json: inputs.Json = False,
 ) -> None:
     """Run solvers with several samplers on the same data and write a table, figures and a report.
@@ -47,6 +48,8 @@ def compare(
     **Examples**
 
     `banditgrad compare a9a --penalty l1 --alpha 1e-3`
+
+    `banditgrad compare w8a --seeds 20 --scheduler tcp://10.0.0.1:8786`
 
     `banditgrad compare visits.csv --label bought --samplers uniform,mabs --solvers saga --out report`
     """
@@ -65,7 +68,17 @@ def compare(
         "τ": f"{problem.tau:.3g}",
     }
     run_and_show(
-        problem, file.path.name, solvers.split(","), samplers.split(","), passes, seeds, seed, settings, out, json
+        problem,
+        file.path.name,
+        solvers.split(","),
+        samplers.split(","),
+        passes,
+        seeds,
+        seed,
+        settings,
+        out,
+        json,
+        scheduler,
     )
 
 
@@ -80,9 +93,10 @@ def run_and_show(
     settings: dict[str, Any],
     out: Path,
     json: bool = False,
+    scheduler: str | None = None,
 ) -> None:
     """Compare, print the table, write figures and report; exit with 130 where it was interrupted."""
-    with screen.working("comparing") as say:
+    with cluster.sweep(scheduler) as sweep, screen.working("comparing") as say:
         found = comparison.compare(
             problem,
             {solver: make_solver(solver) for solver in solvers},
@@ -91,6 +105,7 @@ def run_and_show(
             seeds=seeds,
             seed=seed,
             tell=lambda words: say(f"comparing: {words}"),
+            **({} if sweep is None else {"each": sweep.in_order}),
         )
         if found.outcomes:
             summary = (

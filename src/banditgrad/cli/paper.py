@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from banditgrad.cli import app
+from banditgrad.cli import app, cluster
 
 
 class Part(enum.StrEnum):
@@ -31,6 +31,7 @@ def paper(
     quick: Annotated[bool, typer.Option("--quick", help="All panels in about a minute.")] = False,
     out: Annotated[Path, typer.Option(help="Where results are kept and written.", file_okay=False)] = Path("out/paper"),
     jobs: Annotated[int, typer.Option(min=1, help="Threads.")] = os.cpu_count() or 1,
+    scheduler: cluster.Scheduler = None,
 ) -> None:
     """Recompute the paper's tables and figures, and say claim by claim what holds.
 
@@ -44,7 +45,8 @@ def paper(
     names = list(evaluation.PARTS) if part is Part.all else [part.value]
     console = Console(highlight=False)
     try:
-        evaluation.evaluate(names, scale, out, jobs, console, evaluation.Cases())
+        with cluster.sweep(scheduler) as sweep:
+            evaluation.evaluate(names, scale, out, jobs, console, evaluation.Cases(), sweep)
     except KeyboardInterrupt:
         console.print(f"Interrupted. What is done is kept in {out}; the same command goes on from there.")
         raise typer.Exit(130) from None

@@ -68,7 +68,7 @@ class BanditLinearModel(BaseEstimator):
 
     def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS, order="C", reset=reset, **options)
-        return _as_few_kinds(X), y
+        return as_few_kinds(X), y
 
     def _margins(self, X: Any) -> Vector:
         """X w + b, with one column per problem."""
@@ -192,7 +192,7 @@ class BanditLinearModel(BaseEstimator):
 _FLOATS = [np.float64, np.float32]
 
 
-def _as_few_kinds(X: Any) -> Any:
+def as_few_kinds(X: Any) -> Any:
     """Small data as float64 in C order or CSR with 32-bit indices; large data as it is."""
     if not sp.issparse(X):
         return X.astype(np.float64, copy=False) if X.nbytes <= SMALL_BYTES else X

@@ -131,7 +131,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         X, y = self._validate(X, y, reset=True)
         check_classification_targets(y)
         classes = np.unique(y)
-        _expect_two(classes)
+        expect_two(classes)
         self.classes_ = classes
         self._fit_targets(X, self._one_vs_rest(y), self._weights(y, sample_weight))
         return self
@@ -156,7 +156,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         check_classification_targets(y)
         if first:
             self.classes_ = np.unique(classes)
-            _expect_two(self.classes_)
+            expect_two(self.classes_)
         elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
             raise ValueError(f"classes={classes!r} is not what the first call to partial_fit had: {self.classes_}.")
         unknown = np.setdiff1d(y, self.classes_)
@@ -175,7 +175,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         margins = self.decision_function(X)
         return self.classes_[(margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)]
 
-    @available_if(lambda self: _expect_log_loss(self))
+    @available_if(lambda self: expect_log_loss(self))
     def predict_proba(self, X: Any) -> Vector:
         """The probability of each class; with more than two, those of one against the rest, scaled to sum to 1."""
         check_is_fitted(self)
@@ -185,7 +185,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), 1.0 / p.shape[1])
 
-    @available_if(lambda self: _expect_log_loss(self))
+    @available_if(lambda self: expect_log_loss(self))
     def predict_log_proba(self, X: Any) -> Vector:
         """The logarithms of `predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -203,12 +203,12 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         return weights if sample_weight is None else weights * np.asarray(sample_weight)
 
 
-def _expect_two(classes: NDArray[Any]) -> None:
+def expect_two(classes: NDArray[Any]) -> None:
     if classes.size < 2:
         raise ValueError(f"BanditClassifier needs at least two classes, got 1 class: {classes!r}.")
 
 
-def _expect_log_loss(estimator: Any) -> bool:
+def expect_log_loss(estimator: Any) -> bool:
     if estimator.loss != "log_loss":
         raise AttributeError(f'Probabilities come with loss="log_loss", not with {estimator.loss!r}.')
     return True

@@ -27,7 +27,8 @@ def save_model(model: Model, path: str | PathLike[str]) -> Path:
     """
     if type(model).__name__ not in KINDS or not hasattr(model, "coef_"):
         raise ValueError(f"save_model expects a fitted BanditClassifier or BanditRegressor, got {model!r}.")
-    settings = model.get_params()
+    known = KINDS[type(model).__name__]._get_param_names()  # a model fitted on Dask has more, and loads as a local one
+    settings = {name: value for name, value in model.get_params().items() if name in known}
     plain = {name: value for name, value in settings.items() if _is_plain(value)}
     content = {
         "format": FORMAT,

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from rich.console import Console
 
@@ -30,8 +31,13 @@ PARTS: dict[str, ModuleType] = {
 }
 
 
-def evaluate(names: Sequence[str], scale: Scale, out: Path, jobs: int, console: Console, cases: Cases) -> list[Path]:
-    """Run the named parts, or what is missing of them, and write figures, CSV files, report.html and claims.md."""
+def evaluate(
+    names: Sequence[str], scale: Scale, out: Path, jobs: int, console: Console, cases: Cases, sweep: Any = None
+) -> list[Path]:
+    """Run the named parts, or what is missing of them, and write figures, CSV files, report.html and claims.md.
+
+    With a `banditgrad.dask.sweeps.Sweep` the runs are made on its cluster; outcomes are kept here all the same.
+    """
 
     def say(words: str) -> None:
         console.print(words, highlight=False, soft_wrap=True)
@@ -41,7 +47,7 @@ def evaluate(names: Sequence[str], scale: Scale, out: Path, jobs: int, console: 
         panels: dict[str, Sequence[Task]] = {}
         for name in names:
             panels.update(PARTS[name].panels(scale, cases))
-        _complete(panels, results, jobs, console, say)
+        _complete(panels, results, jobs, console, say, sweep)
         sections = [PARTS[name].section(scale, results) for name in names]
         report = _report(names, scale, sections, _optima(panels, results))
     written = write_figures(report.figures, out) if report.figures else []
@@ -54,8 +60,14 @@ def evaluate(names: Sequence[str], scale: Scale, out: Path, jobs: int, console: 
 
 
 def _complete(
-    panels: dict[str, Sequence[Task]], results: Results, jobs: int, console: Console, say: Callable[[str], None]
+    panels: dict[str, Sequence[Task]],
+    results: Results,
+    jobs: int,
+    console: Console,
+    say: Callable[[str], None],
+    sweep: Any,
 ) -> None:
+    jobs = jobs if sweep is None else sweep.threads
     say("Looking for what is missing; each kind of run is compiled and tried for a moment.")
     with console.status("looking") as status:
         work = plan(panels, results, status.update)
@@ -66,7 +78,7 @@ def _complete(
         return
     say(f"{len(work.missing)} runs to do: about {duration(work.duration(jobs))} with {jobs} thread{'s'[: jobs > 1]}.")
     with display(console) as show:
-        carry_out(work, results, jobs, show)
+        carry_out(work, results, jobs, show, sweep)
 
 
 def _optima(panels: dict[str, Sequence[Task]], results: Results) -> list[Table]:

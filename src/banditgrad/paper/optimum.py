@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +36,7 @@ class Optimum:
     """F* of a case: {"value", "gap"}, where F* is from value - gap to value."""
 
     case: str
+    here: ClassVar[bool] = True  # linear algebra rounds differently where arrays lie differently in memory
 
     def settings(self) -> dict[str, Any]:
         return {"optimum of": self.case, "enough": ENOUGH}

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from typing import Any
 
 from banditgrad.paper.store import Results
 from banditgrad.paper.tasks import Outcome, Task
@@ -73,10 +74,21 @@ def _words(kind: object) -> tuple[object, ...]:
     return kind if isinstance(kind, tuple) else (kind,)
 
 
-def carry_out(plan: Plan, results: Results, workers: int, show: Callable[[State], None]) -> None:
-    """Compute and keep what is missing. Interrupted, it lets go of what is under way and keeps the rest."""
+def carry_out(plan: Plan, results: Results, workers: int, show: Callable[[State], None], sweep: Any = None) -> None:
+    """Compute and keep what is missing. Interrupted, it lets go of what is under way and keeps the rest.
+
+    A `sweep` computes on a cluster what may run together with other tasks, but for those that say `here`.
+    """
     count = _Count(plan, show)
     together = [task for task in plan.missing if task not in set(plan.alone)]
+    if sweep is not None:
+        away = [task for task in together if not getattr(task, "here", False)]
+        together = [task for task in together if getattr(task, "here", False)]
+        names = {name for task in away if (name := getattr(task, "case", None))}
+        cases = {name: results.cases[name] for name in names}  # the data, which workers may not have
+        for k, outcome in sweep.as_done(work_on, cases, away):
+            results.keep(away[k], outcome)
+            count.finished(away[k])
     stop = threading.Event()
 
     def compute(task: Task) -> Task:
@@ -94,6 +106,12 @@ def carry_out(plan: Plan, results: Results, workers: int, show: Callable[[State]
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def work_on(cases: Any, task: Any) -> Outcome:
+    """A task's work where nothing can break it off."""
+    outcome: Outcome = task.work(cases, threading.Event())
+    return outcome
 
 
 class _Count:

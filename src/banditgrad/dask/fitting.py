@@ -1,0 +1,181 @@
+"""What the estimators on Dask share: a fit from collections, and predictions that stay lazy."""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from banditgrad.dask.crew import find_crew
+from banditgrad.dask.descent import Shape
+from banditgrad.dask.local import ADAPTIVE, UNIFORM
+from banditgrad.dask.partitions import Partition, Summary, Task, as_blocks, is_collection, summarise
+from banditgrad.dask.rounds import Held, Limits, Run, carry_out, status
+from banditgrad.minimise import Reason
+from banditgrad.registry import make_loss, make_penalty, make_sampler
+from banditgrad.solvers import ProxSvrg
+from banditgrad.solvers.pace import check_step_size
+
+Vector = NDArray[np.float64]
+
+NAMED = ("auto", "proxsvrg")
+ATTRIBUTES = ("classes_", "coef_", "intercept_", "n_iter_", "objective_", "history_", "effective_variance_ratio_",
+              "n_features_in_", "feature_names_in_")  # fmt: skip
+
+
+class OnDask:
+    """Mixed into the local estimators: `fit` and predictions for dask collections."""
+
+    _local_kind: Any
+
+    def _check_on_dask(self) -> None:
+        self._check_parameters()
+        if self.solver not in NAMED and type(self.solver) is not ProxSvrg:
+            raise ValueError(f'On Dask there is one solver, "proxsvrg"; got solver={self.solver!r}. Pass "auto".')
+        limit = self.time_limit
+        if limit is not None and (not isinstance(limit, Real) or isinstance(limit, bool) or not float(limit) > 0.0):
+            raise ValueError(f"time_limit must be a positive number of seconds or None, got {limit!r}.")
+        check_step_size(self, self._step_size)
+
+    @property
+    def _step_size(self) -> Any:
+        return self.solver.step_size if isinstance(self.solver, ProxSvrg) else self.step_size
+
+    def _load(self, X: Any, y: Any, sample_weight: Any, classify: bool) -> tuple[Any, list[Any], list[Summary]]:
+        """The crew, the blocks it holds and what is in them."""
+        crew = find_crew()
+        blocks = crew.load(as_blocks(X, y, sample_weight))
+        summaries = crew.each(summarise, blocks, classify)
+        rows, widths = sum(each.rows for each in summaries), {each.features for each in summaries}
+        if rows == 0:
+            raise ValueError("X has no rows in any partition.")
+        if len(widths) > 1:
+            raise ValueError(f"The partitions of X must have the same features, got {sorted(widths)} of them.")
+        self.n_features_in_ = widths.pop()
+        names = np.asarray(X.columns, dtype=object) if isinstance(X, dd.DataFrame) else np.zeros(0, object)
+        if names.size and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return crew, blocks, summaries
+
+    def _task(self, positive: Any, labels: Any = (), label_weights: Vector | None = None) -> Task:
+        return Task(
+            loss=make_loss(self.loss, getattr(self, "epsilon", 0.1)),
+            penalty=make_penalty(self.penalty, self.alpha, self.l1_ratio),
+            fit_intercept=bool(self.fit_intercept),
+            positive=positive,
+            labels=np.asarray(labels),
+            label_weights=label_weights,
+            sampler=make_sampler(self.sampler),
+            step_size=self._step_size,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+
+    def _fit_blocks(self, crew: Any, blocks: list[Any], task: Task) -> None:
+        """Minimise one problem per label that is positive, or the only one."""
+        partitions = crew.make(Partition, blocks, task)
+        blocks.clear()  # partitions hold the rows from here on
+        facts = crew.each(Partition.facts, partitions)
+        total = sum(each.weight for each in facts)
+        if not total > 0.0:
+            raise ValueError("sample_weight must not be all zero.")
+        shares = [each.weight / total for each in facts]
+        used = [k for k, share in enumerate(shares) if share > 0.0]
+        held = Held(crew, [partitions[k] for k in used], [shares[k] for k in used])
+        smoothness = sum(share * each.smoothness for share, each in zip(shares, facts, strict=True))
+        d = self.n_features_in_
+        shape = Shape(*task.penalty.shrinkage(), penalised=d, smoothness=smoothness)
+        problems = 1 if task.positive is None else len(task.positive)
+        starts = self._starts(d, problems) if self.warm_start else None
+        if starts is None:
+            starts = np.zeros((problems, d + task.fit_intercept))
+        limits = Limits(self.max_iter, self.tol or 0.0, math.inf if self.time_limit is None else self.time_limit)
+        runs = [Run(shape, start, limits) for start in starts]
+        with status(bool(self.verbose)) as show:
+            carry_out(runs, held, self.callback, show)
+        self._keep_runs(runs)
+        self._keep_rows(crew, partitions, [each.rows for each in facts], shares, runs)
+        self._tell(runs)
+
+    def _keep_runs(self, runs: Sequence[Run]) -> None:
+        d = self.n_features_in_
+        solutions = np.array([run.descent.here.w for run in runs])
+        self.coef_ = solutions[:, :d]
+        self.intercept_ = solutions[:, d] if self.fit_intercept else np.zeros(len(runs))
+        self.n_iter_ = max(1, max(run.descent.rounds for run in runs))
+        self.objective_ = np.array([run.descent.here.value for run in runs])
+        self.history_ = [run.history for run in runs]
+        self.bytes_per_round_ = float(max(history.bytes[-1] for history in self.history_) / self.n_iter_)
+        ratios = [run.noise[ADAPTIVE] / run.noise[UNIFORM] if run.noise[UNIFORM] > 0.0 else 1.0 for run in runs]
+        self.effective_variance_ratio_ = float(np.mean(ratios))
+
+    def _keep_rows(
+        self, crew: Any, partitions: Sequence[Any], rows: Sequence[int], shares: Sequence[float], runs: Sequence[Run]
+    ) -> None:
+        """A number per row, as dask arrays: where the rows are."""
+
+        def per_row(function: Callable[..., Any], arguments: Sequence[Any]) -> da.Array:
+            each = zip(partitions, arguments, rows, strict=True)
+            return da.concatenate([da.from_delayed(crew.later(function, p, a), (n,), float) for p, a, n in each if n])
+
+        self.sampling_probabilities_ = per_row(Partition.probabilities, shares)
+        norms = per_row(Partition.gradient_norms, [np.array([run.descent.here.w for run in runs])] * len(rows))
+        mean = norms.mean()
+        self.importance_ = da.where(mean > 0.0, norms / da.where(mean > 0.0, mean, 1.0), 1.0)
+
+    def _tell(self, runs: Sequence[Run]) -> None:
+        name = type(self).__name__
+        if self.verbose:
+            for k, run in enumerate(runs):
+                print(f"{name}, problem {k + 1} of {len(runs)}: F = {run.descent.here.value:.6g} after "
+                      f"{run.descent.rounds} rounds, {run.history.seconds[-1]:.2f} s; {run.reason.value}")  # fmt: skip
+        if any(run.reason is Reason.INTERRUPTED for run in runs):
+            warnings.warn(f"{name} was interrupted; it holds what was reached.", ConvergenceWarning, stacklevel=4)
+        left = [run.distance for run in runs if run.reason is Reason.PASSES_DONE]
+        if self.tol and left:
+            warnings.warn(
+                f"{name} made max_iter={self.max_iter} rounds and the gradient is {max(left):.1e} of what it is at "
+                f"zero, above tol={self.tol:g}. Scale the features, shuffle the rows between partitions, raise "
+                "max_iter or alpha, or accept this with a larger tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def local(self) -> Any:
+        """The fitted model as an estimator of `banditgrad.linear_model`, which needs no Dask to predict."""
+        check_is_fitted(self)
+        kind = self._local_kind
+        model = kind(**{name: getattr(self, name) for name in kind._get_param_names()})
+        for name in ATTRIBUTES:
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        return model
+
+    def _each_block(self, X: Any, method: str, kind: Any, columns: int) -> Any:
+        """What the local model's method gives for every block of a collection, lazily; at once for anything else."""
+        predict = getattr(self.local(), method)
+        if not is_collection(X):
+            return predict(X)
+        empty = np.empty((0, columns) if columns else (0,), dtype=kind)
+        if isinstance(X, dd.DataFrame):
+            return X.map_partitions(_predict_rows, predict, empty, meta=empty)
+        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+        shape = {"chunks": (X.chunks[0], (columns,))} if columns else {"drop_axis": 1}
+        return X.map_blocks(_predict_rows, predict, empty, dtype=kind, meta=empty, **shape)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what only the cluster holds, so that a model can be pickled and sent anywhere."""
+        return {name: value for name, value in super().__getstate__().items() if not isinstance(value, da.Array)}
+
+
+def _predict_rows(X: Any, predict: Callable[[Any], Any], empty: NDArray[Any]) -> Any:
+    return predict(X) if X.shape[0] else empty

@@ -1,0 +1,152 @@
+"""What one partition does in a round: value and gradient at the snapshot w̃, then a long inner loop on its own rows.
+
+    w ← prox(w - γ ((∇φ_i(w) - ∇φ_i(w̃)) / (n_k p_i) + ∇f(w̃)), γ)
+
+The rows and the bandit that draws them are the partition's, ∇f(w̃) is that of all partitions: at the minimiser of the
+whole problem the loop stands still, whatever the partition holds.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import kernel, prefetch
+from banditgrad.problem import Problem
+from banditgrad.rows import add, dot
+from banditgrad.samplers import Sampler, Sampling
+from banditgrad.solvers.base import BAD_INDEX, Batch, draw_batch, new_batch
+from banditgrad.solvers.drift import arrived, depart, new_drift
+from banditgrad.solvers.pace import LARGEST, Pace, keep_pace, largest_curve, new_pace, note
+
+Vector = NDArray[np.float64]
+
+SLOPE, MARGIN = 0, 1  # columns of `table`
+ADAPTIVE, UNIFORM = 0, 1  # indices into `noise`: sums that estimate the variance as it is, and under uniform sampling
+RETREAT = 8.0  # by how much a step that led nowhere is shortened
+
+
+class LoopState(NamedTuple):
+    drift: Any
+    table: NDArray[np.float64]  # slopes and margins at w̃
+    batch: Batch  # of one row
+    pace: Pace
+    noise: NDArray[np.float64]
+
+
+class Moved(NamedTuple):
+    """Where an inner loop came to, and the two sums of its noise."""
+
+    w: Vector
+    noise: NDArray[np.float64]
+
+
+class Loop:
+    """The inner loops of one partition and one target: all that is kept from round to round."""
+
+    def __init__(self, problem: Problem, sampler: Sampler, step_size: Any, seed: Any) -> None:
+        bounds = problem.gradient_bounds
+        self.sampling: Sampling = sampler.start(
+            problem.n,
+            seed=seed,
+            smoothness=problem.smoothness,
+            bounds=None if bounds is None else (bounds / problem.n) ** 2,
+        )
+        pace = new_pace(problem, step_size, means=True)
+        self._safe = pace.step[0]
+        self.snapshot = np.full(problem.dimension, math.nan)
+        self.state = LoopState(
+            drift=new_drift(problem, np.zeros(problem.dimension), pace.step[0], mean=True),
+            table=np.zeros((problem.n, 2)),
+            batch=new_batch(1),
+            pace=pace,
+            noise=np.zeros(2),
+        )
+
+    def compile(self, problem: Problem) -> None:
+        """Have the loops compiled, so that this does not count as work."""
+        w, parts = np.zeros(problem.dimension), problem.parts
+        _take_snapshot(parts._replace(norms2=parts.norms2[:0]), w, self.state.table, np.zeros_like(w))
+        self._depart(w, w)
+        _inner_loop(parts, self.state, self.sampling.state, 0)
+        arrived(self.state.drift, self.state.pace.step[0])
+
+    def evaluate(self, problem: Problem, w: Vector) -> tuple[float, Vector]:
+        """f_k(w) and ∇f_k(w); w becomes the snapshot."""
+        gradient = np.zeros_like(w)
+        value = float(_take_snapshot(problem.parts, w, self.state.table, gradient))
+        self.snapshot = w.copy()
+        return value, gradient
+
+    def run(self, problem: Problem, w: Vector, gradient: Vector, passes: float, careful: bool) -> Moved:
+        """Start at w, where ∇f, that of all partitions, is `gradient`; `careful`: with shorter steps than before."""
+        if not np.array_equal(w, self.snapshot):
+            self.evaluate(problem, w)
+        state, steps = self.state, max(1, math.ceil(passes * problem.n))
+        if careful:
+            self._slow_down()
+        self._depart(w, gradient)
+        done = _inner_loop(problem.parts, state, self.sampling.state, steps)
+        if done == BAD_INDEX:
+            who = type(self.sampling.sampler).__name__
+            raise IndexError(f"{who} drew an index outside 0..{problem.n - 1}: a fault in the sampler.")
+        if done < steps:  # a number was not finite
+            self._slow_down()
+            return Moved(w.copy(), np.zeros(2))
+        return Moved(arrived(state.drift, state.pace.step[0]).total / steps, state.noise / steps)
+
+    def _depart(self, w: Vector, gradient: Vector) -> None:
+        drift, pace = self.state.drift, self.state.pace
+        drift.w[:], drift.g[:], drift.total[:], self.state.noise[:] = w, gradient, 0.0, 0.0
+        drift.change_step(pace.step[0])
+        depart(drift)
+
+    def _slow_down(self) -> None:
+        pace = self.state.pace
+        if pace.automatic:
+            pace.step[0] = max(pace.step[0] / RETREAT, self._safe)
+            pace.sums[LARGEST] = pace.safety / pace.step[0]
+
+
+@kernel
+def _take_snapshot(parts, w, table, gradient):
+    """The slopes and margins at w into the table, ∇f_k into `gradient`; returns f_k(w)."""
+    n, total = parts.norms2.size, 0.0
+    for i in range(n):
+        z = dot(parts.rows, i, w)
+        slope = parts.terms.slope(i, z)
+        table[i, SLOPE] = slope
+        table[i, MARGIN] = z
+        total += parts.terms.term(i, z)
+        if slope != 0.0:
+            add(parts.rows, i, slope / n, gradient)
+    return total / n
+
+
+@kernel
+def _inner_loop(parts, state, sampler, steps):
+    """Fewer steps than asked for are made where a number is not finite."""
+    n, drift, table, batch, noise = parts.norms2.size, state.drift, state.table, state.batch, state.noise
+    for step in range(steps):
+        gamma = state.pace.step[0]
+        if not draw_batch(parts, sampler, batch):
+            return BAD_INDEX
+        i = batch.i[0]
+        prefetch(table, max(batch.next_i[0], 0))
+        z = drift.margin_at(parts.rows, i, gamma)
+        change = parts.terms.slope(i, z) - table[i, SLOPE]
+        energy = change * change * parts.norms2[i]
+        if not (abs(z) < np.inf and energy < np.inf):
+            return step
+        weight = 1.0 / (n * batch.p[0])
+        batch.feedback[0] = energy / n / n  # a_i
+        noise[ADAPTIVE] += energy * weight * weight
+        noise[UNIFORM] += energy * weight
+        if state.pace.automatic and change != 0.0:
+            curve = largest_curve(parts.terms, i, table[i, MARGIN], z, change)
+            note(state.pace, energy * weight * weight, change * change * weight / curve)
+        drift.move(parts.rows, i, change * weight, 0.0, gamma)
+        if state.pace.automatic:
+            keep_pace(state.pace, drift, math.inf)
+    return steps

@@ -1,0 +1,166 @@
+"""The rounds of all problems of a fit at once: one exchange with the partitions serves every problem that wants one."""
+
+import math
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad.dask.descent import Descent, Evaluate, Shape
+from banditgrad.dask.partitions import Partition
+from banditgrad.minimise import History, Progress, Reason
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RoundHistory(History):
+    """As `History`, with an entry per round, the first before any; `passes` are rows drawn over rows held.
+
+    `bytes` were sent and received until then, by all problems together: arguments and answers of the tasks on
+    partitions, without what Dask adds to them.
+    """
+
+    rounds: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    bytes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+class Limits(NamedTuple):
+    """When to stop."""
+
+    rounds: int
+    tol: float  # of the gradient mapping, relative to w = 0
+    seconds: float
+
+
+class Held(NamedTuple):
+    """The partitions that have rows: what the crew holds, and their shares of all weight."""
+
+    crew: Any
+    partitions: list[Any]
+    shares: list[float]
+
+    def ask(self, requests: dict[int, Any]) -> list[Vector]:
+        """The answers to requests by problem, over all partitions."""
+        return list(self.crew.total(Partition.answer, self.partitions, self.shares, requests))
+
+
+class Run:
+    """One problem on its way: what it asks next, `request`, until there is nothing left to ask, and its records."""
+
+    def __init__(self, shape: Shape, start: Vector, limits: Limits) -> None:
+        self.descent, self.reason = Descent(shape), Reason.INTERRUPTED
+        self.noise = np.zeros(2)  # sums over the rounds: of the estimator as it is, and under uniform sampling
+        self._limits, self._at_zero, self._closing = limits, math.inf, False
+        self._records: list[tuple[float, ...]] = []
+        self._steps = self._go(start)
+        self.request: Any = next(self._steps)
+
+    def _go(self, start: Vector) -> Generator[Any, Any, None]:
+        origin = yield from self.descent.look(np.zeros_like(start))
+        self._at_zero = self.descent.mapping(origin)
+        first = (yield from self.descent.look(start)) if start.any() else origin
+        yield from self.descent.go(first)
+
+    @property
+    def distance(self) -> float:
+        """The norm of the gradient mapping, relative to what it is at w = 0."""
+        return self.descent.mapping(self.descent.here) / self._at_zero if self._at_zero > 0.0 else 0.0
+
+    @property
+    def started(self) -> bool:
+        return bool(self._records)
+
+    @property
+    def history(self) -> RoundHistory:
+        passes, seconds, value, rounds, sent = (np.array(column) for column in zip(*self._records, strict=True))
+        return RoundHistory(passes, seconds, value, rounds=rounds.astype(np.int64), bytes=sent.astype(np.int64))
+
+    def take(self, answer: Vector, seconds: float, sent: int, callback: Callable[[Progress], Any] | None) -> None:
+        """Go on with an answer to `request`."""
+        if isinstance(self.request, Evaluate):
+            self._proceed((float(answer[0]), answer[1:]))
+        else:
+            self.noise += answer[:2]
+            self._proceed(answer[2:])
+        if self._closing:
+            self._record(seconds, sent)
+        elif hasattr(self.descent, "here") and len(self._records) <= self.descent.rounds:
+            self._record(seconds, sent)
+            self._judge(seconds, callback)
+        elif self.started and seconds >= self._limits.seconds:
+            self._end(Reason.TIME_LIMIT)
+
+    def _proceed(self, answer: Any) -> None:
+        try:
+            self.request = self._steps.send(answer)
+        except StopIteration:
+            self.request = None
+
+    def _record(self, seconds: float, sent: int) -> None:
+        descent = self.descent
+        self._records.append((descent.passes, seconds, descent.here.value, descent.rounds, sent))
+
+    def _judge(self, seconds: float, callback: Callable[[Progress], Any] | None) -> None:
+        """Whether to stop after a round."""
+        descent, here = self.descent, self.descent.here
+        if self.request is None:  # nothing left to gain
+            self._end(Reason.CONVERGED if math.isfinite(here.value) else Reason.DIVERGED)
+        elif self._limits.tol > 0.0 and self.distance <= self._limits.tol:
+            self._end(Reason.CONVERGED)
+        elif descent.rounds >= self._limits.rounds:
+            self._end(Reason.PASSES_DONE)
+        elif seconds >= self._limits.seconds:
+            self._end(Reason.TIME_LIMIT)
+        elif descent.rounds > 0 and callback is not None:
+            progress = Progress(descent.passes, seconds, here.value, here.w.copy())
+            if callback(progress):
+                self._end(Reason.CALLBACK)
+
+    def _end(self, reason: Reason) -> None:
+        self.reason, self.request = reason, None
+        if reason in (Reason.CONVERGED, Reason.PASSES_DONE) and self.descent.shape.l1 > 0.0:
+            self._closing, self._steps = True, self.descent.polish()
+            self.request = next(self._steps)
+
+
+def carry_out(
+    runs: Sequence[Run], held: Held, callback: Callable[[Progress], Any] | None, show: Callable[[str], Any]
+) -> None:
+    """Go on with all runs until each has ended. Ctrl-C ends them where they are, unless they have not begun."""
+    begin, sent_before = time.perf_counter(), held.crew.bytes_moved
+    try:
+        while requests := {c: run.request for c, run in enumerate(runs) if run.request is not None}:
+            answers = held.ask(requests)
+            seconds, sent = time.perf_counter() - begin, held.crew.bytes_moved - sent_before
+            for c, answer in zip(requests, answers, strict=True):
+                runs[c].take(answer, seconds, sent, callback)
+            show(_words(runs, seconds))
+    except KeyboardInterrupt:
+        if not all(run.started for run in runs):
+            raise
+
+
+def _words(runs: Sequence[Run], seconds: float) -> str:
+    begun = [run for run in runs if run.started]
+    value = sum(run.descent.here.value for run in begun)
+    rounds = max((run.descent.rounds for run in begun), default=0)
+    left = sum(run.request is not None for run in runs)
+    return f"round {rounds}, F = {value:.6g}, {seconds:.1f} s" + (f", {left} problems left" if len(runs) > 1 else "")
+
+
+@contextmanager
+def status(wanted: bool) -> Iterator[Callable[[str], Any]]:
+    """A line that tells how far the rounds are, on a terminal; nothing elsewhere."""
+    if not (wanted and sys.stderr.isatty()):
+        yield lambda words: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("beginning") as line:
+        yield line.update

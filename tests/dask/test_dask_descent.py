@@ -1,0 +1,95 @@
+"""The driver's side, without Dask: F falls whatever the partitions answer, by the best steps known."""
+
+import numpy as np
+import pytest
+
+import banditgrad as bg
+
+pytest.importorskip("distributed")
+from banditgrad.dask.descent import Descent, Evaluate, Shape
+from banditgrad.dask.subspace import Memory, Point
+
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((200, 6)) * np.logspace(0, -1.5, 6)
+Y = np.sign(X @ RNG.standard_normal(6) + 0.2 * RNG.standard_normal(200))
+
+
+def problem(l1, l2):
+    penalty = bg.ElasticNet(l1 + l2, l1 / (l1 + l2))
+    return bg.Problem(X, Y, bg.Logistic(), penalty)
+
+
+def descend(task, move, rounds):
+    """The values of F, round by round, where `move` answers for the inner loops."""
+    shape = Shape(*task.penalty.shrinkage(), penalised=task.d, smoothness=float(np.mean(task.smoothness)))
+    descent, values = Descent(shape), []
+    start = Point(w := np.zeros(task.d), task.value(w), task.value(w), task.gradient(w))
+    steps = descent.go(start)
+    request = next(steps)
+    while descent.rounds < rounds:
+        if isinstance(request, Evaluate):
+            answer = task.value(request.w) - descent.cost(request.w), task.gradient(request.w)
+        else:
+            answer = move(request)
+        try:
+            request = steps.send(answer)
+        except StopIteration:
+            break
+        values.append(descent.here.value)
+    assert np.all(np.diff(values) <= 0.0)
+    return descent
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-3), (1e-2, 0.0), (1e-3, 1e-3)])
+@pytest.mark.parametrize("kind", ["nowhere", "uphill", "noise", "not a number"])
+def test_it_converges_even_if_every_inner_loop_goes_astray(l1, l2, kind):
+    task, noise = problem(l1, l2), np.random.default_rng(0)
+    moves = {
+        "nowhere": lambda request: request.w,
+        "uphill": lambda request: request.w + 10.0 * request.gradient,
+        "noise": lambda request: request.w + noise.standard_normal(task.d),
+        "not a number": lambda request: np.full(task.d, np.nan),
+    }
+    least = bg.minimise(task, passes=2000, seed=0, tol=1e-12).value
+    descent = descend(task, moves[kind], rounds=1000)
+    assert descent.here.value - least < 1e-9
+    assert descent.mapping(descent.here) < 1e-4
+
+
+def test_the_last_step_sets_coordinates_to_zero_that_an_l1_norm_holds_there():
+    task = problem(0.05, 0.0)
+    descent = descend(task, lambda request: request.w + 1e-7, rounds=200)
+    steps = descent.polish()
+    request = next(steps)
+    with pytest.raises(StopIteration):
+        steps.send((task.value(request.w) - descent.cost(request.w), task.gradient(request.w)))
+    reference = bg.minimise(task, passes=1000, seed=0, tol=1e-12).w
+    assert np.array_equal(descent.here.w == 0.0, reference == 0.0)
+    assert (reference == 0.0).any()
+
+
+def test_on_a_quadratic_the_completed_step_is_the_best_on_the_span():
+    curvature = X.T @ X / 200
+    target = RNG.standard_normal(6)
+
+    def point(w):
+        value = 0.5 * (w - target) @ curvature @ (w - target)
+        return Point(w, value, value, curvature @ (w - target))
+
+    memory, earlier = Memory(0.0, 0.0, 6), RNG.standard_normal((3, 6))
+    for w in earlier:
+        memory.add(point(w))
+    here, proposed = point(np.zeros(6)), RNG.standard_normal(6)
+    completed = memory.complete(here, proposed)
+    assert np.abs(earlier @ point(completed).gradient).max() < 1e-10  # the gradient left is orthogonal to the span
+    assert np.linalg.matrix_rank(np.vstack([earlier, completed - proposed])) == 3  # and only steps on it were added
+
+
+def test_points_between_which_f_is_far_from_quadratic_do_not_count():
+    def point(w):  # a quartic
+        return Point(w, float(np.sum(w**4)), float(np.sum(w**4)), 4.0 * w**3)
+
+    memory = Memory(0.0, 0.0, 2)
+    memory.add(point(np.array([3.0, -2.0])))
+    proposed = np.array([0.2, 0.1])
+    assert memory.complete(point(np.array([0.1, 0.1])), proposed) is proposed

@@ -1,0 +1,126 @@
+"""Workers that go and come in mid-fit, limits and Ctrl-C; on clusters that these tests may break."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from collections_of_rows import imbalanced, least_value, sparse_blocks
+from distributed import Client, LocalCluster
+from sklearn.exceptions import ConvergenceWarning
+
+from banditgrad.dask import BanditClassifier
+
+X, Y = imbalanced(20_000)
+SIZES = (5000,) * 4
+ROWS = sparse_blocks(X, SIZES)
+
+
+@pytest.fixture(scope="module")
+def minimum():
+    return least_value(X, Y)
+
+
+@pytest.fixture
+def fragile():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
+        Client(cluster) as client,
+    ):
+        yield cluster, client
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+@pytest.mark.parametrize("delay", [0.0, 0.03], ids=["between rounds", "in mid-round"])
+def test_a_worker_is_killed_in_mid_fit(fragile, minimum, delay):
+    _, client = fragile
+    victim, killed = sorted(client.run(os.getpid).values())[0], []
+
+    def kill():
+        os.kill(victim, signal.SIGKILL)
+        killed.append(time.monotonic())
+
+    def after_round(progress):
+        if progress.passes >= 3.0 and not killed:
+            threading.Timer(delay, kill).start() if delay else kill()
+
+    model = BanditClassifier(tol=1e-7, random_state=0, callback=after_round).fit(ROWS, Y)
+    assert killed
+    np.testing.assert_allclose(model.objective_, minimum, rtol=1e-8)
+    assert np.all(np.diff(model.history_[0].value) <= 0.0)
+
+
+def test_a_worker_is_added_in_mid_fit_and_takes_its_part(fragile, minimum):
+    cluster, client = fragile
+    before, worked = set(client.nthreads()), {}
+
+    def after_round(progress):
+        if len(client.nthreads()) == 2:
+            cluster.scale(3)
+            client.wait_for_workers(3)
+        for address, keys in client.has_what().items():
+            worked.setdefault(address, set()).update(key for key in keys if key.startswith("Partition"))
+
+    model = BanditClassifier(tol=1e-7, random_state=0, callback=after_round).fit(ROWS, Y)
+    np.testing.assert_allclose(model.objective_, minimum, rtol=1e-8)
+    (added,) = set(worked) - before
+    assert worked[added]  # it was given a partition
+
+
+def test_a_time_limit_ends_the_fit(client):
+    model = BanditClassifier(tol=None, max_iter=10**6, time_limit=0.3, random_state=0).fit(ROWS, Y)
+    assert model.n_iter_ < 10**6
+    assert model.history_[0].seconds[-1] >= 0.3 or model.n_iter_ < 100
+    assert model.objective_[0] < model.history_[0].value[0]
+
+
+def test_a_callback_ends_the_fit(client):
+    model = BanditClassifier(tol=None, random_state=0, callback=lambda progress: True).fit(ROWS, Y)
+    assert model.n_iter_ == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGINT")
+def test_ctrl_c_returns_the_current_model(client):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+
+    def after_round(progress):
+        if progress.passes >= 4.0:
+            threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    try:
+        with pytest.warns(ConvergenceWarning, match="interrupted; it holds what was reached"):
+            model = BanditClassifier(tol=None, random_state=0, callback=after_round).fit(ROWS, Y)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert model.objective_[0] < model.history_[0].value[0]
+    assert model.predict(ROWS).shape == (20_000,)
+
+
+@pytest.mark.slow
+def test_memory_mapped_rows_larger_than_the_memory_of_the_workers(tmp_path):
+    """2.4 GB of rows on two workers of 900 MB each."""
+    import dask
+    import dask.array as da
+
+    n, d, blocks = 100_000, 100, 60
+
+    def write(k):
+        rng = np.random.default_rng(k)
+        rows = rng.standard_normal((n, d), dtype=np.float32)
+        np.save(tmp_path / f"{k}.npy", rows)
+        return np.sign(rows[:, 0] + rng.standard_normal(n))
+
+    y = np.concatenate([write(k) for k in range(blocks)])
+    pieces = [dask.delayed(np.load)(tmp_path / f"{k}.npy", mmap_mode="r") for k in range(blocks)]
+    X = da.concatenate([da.from_delayed(piece, (n, d), np.float32) for piece in pieces])
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="900MB", dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        Client(cluster),
+    ):
+        assert X.nbytes > 1.3 * 2 * 900e6
+        model = BanditClassifier(sampler="uniform", random_state=0).fit(X, y)
+        assert (model.predict(X[:n]).compute() == y[:n]).mean() > 0.7

@@ -1,0 +1,72 @@
+"""A partition's inner loop is the textbook's, with the gradient of all partitions as its centre."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import banditgrad as bg
+
+pytest.importorskip("distributed")
+from banditgrad.dask.local import Loop
+
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((40, 5)) * (RNG.random((40, 5)) < 0.6)
+Y = np.sign(RNG.standard_normal(40))
+GAMMA = 0.2
+
+
+def textbook(problem, w, gradient, draws):
+    """The mean of w ← prox(w - γ ((∇φ_i(w) - ∇φ_i(w̃)) / (n p_i) + ∇f)), with p uniform."""
+
+    def slope(i, w):
+        return -Y[i] / (1.0 + np.exp(Y[i] * (X[i] @ w[:5] + w[5])))
+
+    snapshot, total = w, np.zeros_like(w)
+    l1, l2 = problem.penalty.shrinkage()
+    for i in draws:
+        change = slope(i, w) - slope(i, snapshot)
+        w = w - GAMMA * (change * np.append(X[i], 1.0) + gradient)
+        v = w[:5]
+        w[:5] = np.sign(v) * np.maximum(np.abs(v) - GAMMA * l1, 0.0) / (1.0 + GAMMA * l2)
+        total += w
+    return total / len(draws)
+
+
+@pytest.mark.parametrize("rows", [X, sp.csr_array(X)], ids=["dense", "sparse"])
+def test_index_for_index(rows):
+    draws = RNG.integers(0, 40, size=81)  # and one that is drawn ahead
+    problem = bg.Problem(rows, Y, bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
+    loop = Loop(problem, bg.Replay(draws), GAMMA, 0)
+    w, gradient = RNG.standard_normal(6), 0.1 * RNG.standard_normal(6)
+    moved = loop.run(problem, w, gradient, 2.0, careful=False)
+    np.testing.assert_allclose(moved.w, textbook(problem, w, gradient, draws[:80]), rtol=1e-11, atol=1e-13)
+    assert moved.noise[0] == pytest.approx(moved.noise[1])  # p is uniform
+
+
+def test_at_the_minimiser_it_stands_still():
+    problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
+    w = bg.minimise(problem, passes=3000, seed=0, tol=1e-13).w
+    half = bg.Problem(sp.csr_array(X[:20]), Y[:20], bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
+    loop = Loop(half, bg.Auto(), "auto", 0)
+    moved = loop.run(half, w, problem.gradient(w), 5.0, careful=False)
+    np.testing.assert_allclose(moved.w, w, atol=1e-9)
+
+
+def test_value_and_gradient_are_those_of_the_problem():
+    problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
+    w = RNG.standard_normal(6)
+    value, gradient = Loop(problem, bg.Auto(), "auto", 0).evaluate(problem, w)
+    assert value + np.sum([problem.penalty.cost(v) for v in w[:5]]) == pytest.approx(problem.value(w), rel=1e-13)
+    np.testing.assert_allclose(gradient, problem.gradient(w), rtol=1e-12)
+
+
+def test_pickled_in_mid_run_it_goes_on_to_the_same_bits():
+    problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
+    w, loop = np.zeros(6), Loop(problem, bg.Auto(), "auto", 0)
+    first = loop.run(problem, w, problem.gradient(w), 3.0, careful=False).w
+    again = pickle.loads(pickle.dumps(loop))
+    gradient = problem.gradient(first)
+    ends = [each.run(problem, first, gradient, 3.0, careful=False).w for each in (loop, again)]
+    assert np.array_equal(*ends)

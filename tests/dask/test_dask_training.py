@@ -1,0 +1,187 @@
+"""Fits on a cluster of separate processes come to the minimiser of the local solver, whatever the partitions hold."""
+
+import pickle
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from collections_of_rows import imbalanced, least_value, sparse_blocks
+from distributed import Client, LocalCluster
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from banditgrad import linear_model
+from banditgrad.dask import BanditClassifier, BanditRegressor
+from banditgrad.linear_model import load_model, save_model
+
+X, Y = imbalanced()
+SORTED = np.argsort(Y, kind="stable")
+EVEN = (750, 750, 750, 750)
+LAYOUTS = {
+    "even": (np.arange(3000), EVEN),
+    "sorted by label": (SORTED, EVEN),
+    "one class only in each": (SORTED, (int(np.sum(Y < 0)), int(np.sum(Y > 0)))),
+    "very different sizes, one empty": (np.arange(3000), (2900, 0, 90, 9, 1)),
+    "sorted and very different": (SORTED, (2300, 650, 45, 0, 5)),
+}
+DEEP = {"tol": 1e-7, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def minimum():
+    return least_value(X, Y)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_minimiser_is_that_of_the_local_solver(client, minimum, layout):
+    order, sizes = LAYOUTS[layout]
+    model = BanditClassifier(**DEEP).fit(sparse_blocks(X[order], sizes), Y[order])
+    np.testing.assert_allclose(model.objective_, minimum, rtol=1e-8)
+    whole = linear_model.BanditClassifier(random_state=0, tol=1e-9).fit(X, Y)
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-4)
+    history = model.history_[0]
+    assert np.all(np.diff(history.value) <= 0.0)
+    assert history.rounds[-1] == model.n_iter_
+    assert np.all(np.diff(history.bytes) > 0)
+
+
+def test_an_l1_penalty_and_sorted_rows(client):
+    settings = {"penalty": "l1", "alpha": 3e-3}
+    model = BanditClassifier(**settings, **DEEP).fit(sparse_blocks(X[SORTED], EVEN), Y[SORTED])
+    local = linear_model.BanditClassifier(**settings, random_state=0, tol=1e-9).fit(X, Y)
+    np.testing.assert_allclose(model.objective_, local.objective_, rtol=1e-8)
+    assert np.array_equal(model.coef_ == 0.0, local.coef_ == 0.0)
+    assert (local.coef_ == 0.0).any()
+
+
+def test_the_same_bits_on_any_number_of_workers_and_in_threads(cluster):
+    rows = sparse_blocks(X, (1000, 1200, 800))
+    fits = [BanditClassifier(random_state=4).fit(rows, Y)]
+    with Client(cluster):
+        fits += [BanditClassifier(random_state=4).fit(rows, Y) for _ in range(2)]
+    with (
+        LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as four,
+        Client(four),
+    ):
+        fits.append(BanditClassifier(random_state=4).fit(rows, Y))
+    for fit in fits[1:]:
+        assert np.array_equal(fit.coef_, fits[0].coef_)
+        assert np.array_equal(fit.history_[0].value, fits[0].history_[0].value)
+
+
+def test_bytes_per_round_grow_with_features_and_partitions_not_with_rows(client):
+    counts = {}
+    for n, sizes in ((3000, EVEN), (1500, (375,) * 4), (3000, (1500, 1500))):
+        model = BanditClassifier(max_iter=3, tol=None, random_state=0).fit(sparse_blocks(X[:n], sizes), Y[:n])
+        counts[n, len(sizes)] = model.bytes_per_round_
+    vector = 8 * 31  # 30 features and an intercept
+    assert counts[3000, 4] == pytest.approx(counts[1500, 4], rel=0.3)  # a search now and then costs one more
+    assert counts[3000, 2] == pytest.approx(counts[3000, 4] / 2, rel=0.3)
+    assert 5 * vector * 4 <= counts[3000, 4] <= 10 * vector * 4
+
+
+def test_rows_stay_where_they_are(client):
+    """No worker sends another more than vectors, let alone its rows."""
+    wide = dask.persist(sparse_blocks(X, EVEN))[0]
+    before = client.run(lambda dask_worker: sum(log["total"] for log in dask_worker.transfer_outgoing_log))
+    BanditClassifier(random_state=0).fit(wide, da.from_array(Y, chunks=(EVEN,)).persist())
+    after = client.run(lambda dask_worker: sum(log["total"] for log in dask_worker.transfer_outgoing_log))
+    rows = X.data.nbytes + X.indices.nbytes
+    assert sum(after.values()) - sum(before.values()) < rows / 4
+
+
+def test_weights_and_class_weights_count_as_in_the_local_estimator(client):
+    weights = np.random.default_rng(0).integers(0, 3, size=3000).astype(float)
+    weights[1500:2250] = 0.0  # a partition that counts for nothing
+    settings = {"class_weight": "balanced", "tol": 1e-7, "random_state": 0}
+    lazy = da.from_array(weights, chunks=700)
+    model = BanditClassifier(**settings).fit(sparse_blocks(X, EVEN), Y, sample_weight=lazy)
+    local = linear_model.BanditClassifier(**settings).fit(X, Y, sample_weight=weights)
+    np.testing.assert_allclose(model.objective_, local.objective_, rtol=1e-8)
+    assert model.importance_.shape == (3000,)
+    np.testing.assert_allclose(model.importance_.compute(), local.importance_, atol=1e-3)
+
+
+def test_more_than_two_classes_words_as_labels(client):
+    rng = np.random.default_rng(2)
+    labels = np.array(["ant", "bee", "cat"])[np.argmax(X @ rng.standard_normal((30, 3)), axis=1)]
+    order = np.argsort(labels, kind="stable")
+    model = BanditClassifier(**DEEP).fit(sparse_blocks(X[order], EVEN), da.from_array(labels[order], chunks=1000))
+    local = linear_model.BanditClassifier(random_state=0, tol=1e-9).fit(X, labels)
+    np.testing.assert_allclose(model.objective_, local.objective_, rtol=1e-7)
+    rows = sparse_blocks(X, EVEN)
+    assert np.array_equal(model.predict(rows).compute(), local.predict(X))
+    np.testing.assert_allclose(model.predict_proba(rows).compute(), local.predict_proba(X), atol=1e-3)
+    assert model.decision_function(rows).shape == (3000, 3)
+
+
+def frame(n=900):
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame(rng.standard_normal((n, 3)), columns=["a", "b", "c"])
+    table["target"] = table["a"] - 2 * table["b"] + 0.5 + 0.3 * rng.standard_normal(n)
+    return table
+
+
+def test_dataframes_and_lazy_predictions(client, tmp_path):
+    table = frame()
+    lazy = dd.from_pandas(table, npartitions=3)
+    features, target = lazy[["a", "b", "c"]], lazy["target"]
+    settings = {"sampler": "uniform", "tol": 1e-7, "random_state": 0}
+    model = BanditRegressor(**settings).fit(features, target)
+    local = linear_model.BanditRegressor(**settings).fit(table[["a", "b", "c"]], table["target"])
+    np.testing.assert_allclose(model.objective_, local.objective_, rtol=1e-8)
+    assert model.coef_.shape == (3,)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    predicted = model.predict(features)
+    assert isinstance(predicted, da.Array)
+    np.testing.assert_allclose(predicted.compute(), local.predict(table[["a", "b", "c"]]), atol=1e-4)
+    filtered = features[features["a"] > 10.0]  # no row in any partition
+    assert model.predict(filtered).compute().shape == (0,)
+    unknown = features.to_dask_array(), target.to_dask_array()
+    again = BanditRegressor(**settings).fit(*unknown)
+    assert np.array_equal(again.coef_, model.coef_)
+    loaded = load_model(save_model(model, tmp_path / "model.json"))
+    assert np.array_equal(loaded.predict(table[["a", "b", "c"]]), model.local().predict(table[["a", "b", "c"]]))
+
+
+def test_a_model_can_be_cloned_pickled_and_used_without_dask(client):
+    rows = sparse_blocks(X, EVEN)
+    model = BanditClassifier(random_state=0, time_limit=60.0).fit(rows, Y)
+    assert clone(model).get_params() == model.get_params()
+    copy = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copy.predict(rows).compute(), model.local().predict(X))
+    assert np.array_equal(copy.predict(X), model.local().predict(X))
+    assert model.sampling_probabilities_.sum().compute() == pytest.approx(1.0)
+
+
+def test_a_warm_start_goes_on(client):
+    rows = sparse_blocks(X, EVEN)
+    model = BanditClassifier(random_state=0, warm_start=True).fit(rows, Y)
+    rounds = model.n_iter_
+    assert model.fit(rows, Y).n_iter_ < rounds
+
+
+def test_errors_name_what_to_mend(client):
+    rows = sparse_blocks(X, EVEN)
+    with pytest.raises(TypeError, match=r"use banditgrad\.linear_model"):
+        BanditClassifier().fit(X, Y)
+    with pytest.raises(ValueError, match='Pass "auto"'):
+        BanditClassifier(solver="saga").fit(rows, Y)
+    with pytest.raises(ValueError, match="time_limit must be a positive number"):
+        BanditClassifier(time_limit=-1).fit(rows, Y)
+    with pytest.raises(ValueError, match="one entry per row of X"):
+        BanditClassifier().fit(rows, Y[:-1])
+    with pytest.raises(ValueError, match="at least two classes"):
+        BanditClassifier().fit(rows, np.ones(3000))
+    with pytest.raises(ValueError, match=r"Partition 1: .*NaN"):
+        BanditRegressor().fit(da.from_array(np.array([[1.0], [np.nan]]), chunks=1), np.ones(2))
+    with pytest.raises(ValueError, match="sample_weight of partition 2 must be finite and not negative"):
+        BanditClassifier().fit(rows, Y, sample_weight=np.where(np.arange(3000) == 1600, -1.0, 1.0))
+    lazy = dd.from_pandas(frame(), npartitions=3)
+    with pytest.raises(ValueError, match="has 2 partitions, X has 3"):
+        BanditRegressor().fit(lazy[["a"]], lazy["target"].repartition(npartitions=2))
+    with pytest.raises(NotFittedError):
+        BanditClassifier().predict(rows)
