@@ -10,7 +10,7 @@ PEERS := scikit-learn liblinear-official cyanure snapml skglm celer copt tick nu
 # Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-slow lint bench bench-peers bench-quick bench-torch docs clean
+.PHONY: demo test test-slow lint bench bench-peers bench-quick bench-torch bench-dask docs clean
 
 demo: $(READY)
 	$(BIN)/banditgrad demo
@@ -47,6 +47,11 @@ bench-torch: $(TEST_READY)
 	$(BIN)/python benchmarks/torch_unbiased.py
 	$(BIN)/python benchmarks/torch_costs.py
 	$(BIN)/python benchmarks/torch_training.py
+
+# The figure and numbers of docs/dask.md: about a quarter of an hour.
+bench-dask: $(TEST_READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check dask-ml || echo "no dask-ml"
+	$(BIN)/python benchmarks/dask_training.py
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"

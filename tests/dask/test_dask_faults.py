@@ -105,16 +105,17 @@ def test_memory_mapped_rows_larger_than_the_memory_of_the_workers(tmp_path):
     import dask.array as da
 
     n, d, blocks = 100_000, 100, 60
-
-    def write(k):
+    for k in range(blocks):
         rng = np.random.default_rng(k)
         rows = rng.standard_normal((n, d), dtype=np.float32)
-        np.save(tmp_path / f"{k}.npy", rows)
-        return np.sign(rows[:, 0] + rng.standard_normal(n))
+        np.save(tmp_path / f"X{k}.npy", rows)
+        np.save(tmp_path / f"y{k}.npy", np.sign(rows[:, 0] + rng.standard_normal(n)))
 
-    y = np.concatenate([write(k) for k in range(blocks)])
-    pieces = [dask.delayed(np.load)(tmp_path / f"{k}.npy", mmap_mode="r") for k in range(blocks)]
-    X = da.concatenate([da.from_delayed(piece, (n, d), np.float32) for piece in pieces])
+    def from_files(name, shape, kind):
+        pieces = [dask.delayed(np.load)(tmp_path / f"{name}{k}.npy", mmap_mode="r") for k in range(blocks)]
+        return da.concatenate([da.from_delayed(piece, shape, kind) for piece in pieces])
+
+    X, y = from_files("X", (n, d), np.float32), from_files("y", (n,), float)
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, memory_limit="900MB", dashboard_address=":0", silence_logs=50
@@ -123,4 +124,4 @@ def test_memory_mapped_rows_larger_than_the_memory_of_the_workers(tmp_path):
     ):
         assert X.nbytes > 1.3 * 2 * 900e6
         model = BanditClassifier(sampler="uniform", random_state=0).fit(X, y)
-        assert (model.predict(X[:n]).compute() == y[:n]).mean() > 0.7
+        assert (model.predict(X[:n]) == y[:n]).mean().compute() > 0.7
