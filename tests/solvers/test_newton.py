@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import banditgrad as bg
 from banditgrad._random import new_stream
 from banditgrad.solvers.newton.curvature import Curvature
+from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.solver import _sample_sizes
 from banditgrad.solvers.newton.view import View, draw_view
@@ -95,7 +96,7 @@ def test_the_matrix_is_that_of_its_coefficients(small_data, rng, rows):
     curvature = Curvature(view, new_stream(0))
     for share in (0.2, 0.5, 1.0, 0.3):
         curvature.move(rng.random(len(y)), share)
-        np.testing.assert_allclose(curvature.matrix, hessian(problem, X, curvature.coefficients), atol=1e-12)
+        np.testing.assert_allclose(curvature.matrix, hessian(problem, X, curvature.sample.coefficients), atol=1e-12)
         np.testing.assert_allclose(curvature.matrix, curvature.matrix.T, atol=1e-12)
 
 
@@ -156,6 +157,48 @@ def test_the_models_minimiser_meets_its_conditions(seed, d, rank, l1, l2):
     start = np.abs(g + l2 * w).max() + l1 + np.abs(M @ w).max()
     assert np.all(np.abs(slope[u == 0.0]) <= l1 + 1e-3 * start)
     np.testing.assert_allclose(slope[u != 0.0], -l1 * np.sign(u[u != 0.0]), atol=1e-3 * start)
+
+
+# --- without a matrix ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wide_data():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 700)) * np.exp(0.5 * rng.standard_normal(700)) * (rng.random((300, 700)) < 0.3)
+    return X, np.where(X @ rng.standard_normal(700) + rng.standard_normal(300) > 0.0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_conjugate_gradients_minimise_the_model(wide_data, rng, rows):
+    X, _ = wide_data
+    problem = problem_of(wide_data, rows, penalty="SquaredL2")
+    view, w = View(problem), rng.standard_normal(701)
+    curvature = RowCurvature(view, new_stream(0))
+    view.look(0.01 * w)
+    assert curvature.move(view.bends, 1.0) == 300
+    l1, l2 = np.zeros(701), np.where(np.arange(701) < 700, 0.5, 0.0)
+    v, curve = curvature.minimise(view.gradient, w, l1, l2, 1e-20)
+    H = hessian(problem, X, view.bends)
+    np.testing.assert_allclose(v, -np.linalg.solve(H + np.diag(l2), view.gradient + l2 * w), rtol=1e-5, atol=1e-7)
+    assert curve == pytest.approx(v @ H @ v, rel=1e-9)
+    assert 30 < curvature.move(view.bends, 0.3) < 150
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_wide_problems_agree_with_scikit_learn_and_closed_forms(wide_data, rows):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = wide_data
+    given = X if rows == "dense" else sp.csr_array(X)
+    solve = [
+        bg.minimise(bg.Problem(given, y, loss, bg.SquaredL2(0.05)), passes=80, seed=0).w
+        for loss in (bg.Squared(), bg.Logistic())
+    ]
+    ridge = np.linalg.solve(X.T @ X / 300 + 0.05 * np.eye(700), X.T @ y / 300)
+    np.testing.assert_allclose(solve[0], ridge, atol=1e-7)
+    logistic = LogisticRegression(C=1 / (300 * 0.05), fit_intercept=False, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(solve[1], logistic.coef_[0], atol=1e-5)
 
 
 # --- the whole -------------------------------------------------------------------------------------------------------
@@ -234,9 +277,10 @@ def test_it_is_chosen_where_it_fits(small_data):
 
     assert isinstance(automatic_solver(problem_of(small_data)), bg.SampledNewton)
     square = np.random.default_rng(0).standard_normal((700, 700))
-    assert isinstance(automatic_solver(bg.Problem(square, np.sign(square[:, 0]))), bg.ProxSvrg)
+    assert isinstance(automatic_solver(bg.Problem(square, np.sign(square[:, 0]), penalty=bg.L1(0.1))), bg.ProxSvrg)
+    assert isinstance(automatic_solver(bg.Problem(square, np.sign(square[:, 0]))), bg.SampledNewton)
     short = sp.csr_array((np.ones(10_000), (np.arange(10_000), np.arange(10_000) % 100)))
-    assert isinstance(automatic_solver(bg.Problem(short, np.ones(10_000))), bg.SampledNewton)
+    assert isinstance(automatic_solver(bg.Problem(short, np.ones(10_000), penalty=bg.L1(0.1))), bg.SampledNewton)
 
 
 MINIMA = {"w8a": 0.146882453106, "ijcnn1": 0.190396020161, "a9a": 0.326898961969}

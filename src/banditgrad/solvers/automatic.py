@@ -6,17 +6,10 @@ from banditgrad.solvers.base import Solver
 from banditgrad.solvers.newton import SampledNewton, costs
 from banditgrad.solvers.svrg import ProxSvrg
 
-LIGHT = 8.0  # times a pass: a Hessian and a solve that cost no more make Newton's method the faster one
-SMALL = 1e7  # multiply-adds, some 10 ms: of no account whatever a pass costs
-
 
 def automatic_solver(problem: Any) -> Solver:
-    """`SampledNewton` where a Hessian is cheap, that is, rows are short or features few; `ProxSvrg` elsewhere.
-
-    Measured on dense and sparse data with 22 to 2000 features, the two are level at about `LIGHT`.
-    """
+    """`SampledNewton` where its model is cheap to minimise, `ProxSvrg`, whose step finds itself, elsewhere."""
     if problem.shrinkage is None or not hasattr(problem.loss, "second_derivative"):
         return ProxSvrg()
-    lengths = costs.entries(problem)
-    newton = costs.hessian(problem, lengths) + costs.solve(problem.dimension)
-    return SampledNewton() if newton <= max(LIGHT * costs.look(lengths), SMALL) else ProxSvrg()
+    l1, _ = problem.shrinkage
+    return SampledNewton() if l1 == 0.0 or costs.matrix_pays(problem) else ProxSvrg()

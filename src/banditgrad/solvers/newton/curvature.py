@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import kernel
 from banditgrad._random import peek, skip, unit
 from banditgrad.rows import Dense
+from banditgrad.solvers.newton import costs
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.view import AHEAD, View
 
@@ -26,29 +27,27 @@ BLOCK = 512  # dense rows that are multiplied at a time
 
 
 class Curvature:
-    """An estimate of the Hessian of the rows in view."""
+    """An estimate of the Hessian of the rows in view, as a matrix."""
 
     def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
         d = view.gradient.size
-        self.view, self.stream = view, stream
-        self.matrix, self.coefficients = np.zeros((d, d)), np.zeros(view.size)
-        self._picked, self._change = np.zeros(view.size, np.int64), np.zeros(view.size)
+        self.view, self.sample = view, Sample(view, stream)
+        self.matrix = np.zeros((d, d))
+
+    def cost(self, problem: Any, lengths: Vector) -> float:
+        """Of a sample of all rows, which have so many entries."""
+        return costs.hessian(problem, lengths)
 
     def move(self, bends: Vector, share: float) -> int:
         """Towards Σ_k bends_k x_i x_i', and the number of rows it took.
 
         From nothing it takes about share · size rows, or all of them where the share is 1 or more.
         """
-        afresh, correction = _masses(self.view.norms2, self.coefficients, bends)
-        rate = share * self.view.size / afresh if afresh > 0.0 else np.inf
-        if correction >= afresh:
+        if self.sample.starts_again(bends):
             self.matrix[:] = 0.0
-            self.coefficients[:] = 0.0
-            rate = rate if share < 1.0 else np.inf
-        count = _pick(self.view.norms2, self.coefficients, bends, rate, self.stream, self._picked, self._change)
-        rows = self.view.rows(self._picked[:count])
-        add_outer_products(self.view.parts.rows, rows, self._change[:count], self.matrix)
-        return int(count)
+        picked, changes = self.sample.pick(bends, share)
+        add_outer_products(self.view.parts.rows, self.view.rows(picked), changes, self.matrix)
+        return picked.size
 
     def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
         """The change v of w that minimises the quadratic model, and the <v, M v> of it.
@@ -60,6 +59,31 @@ class Curvature:
             model = model + np.diag(np.maximum(self.view.diagonal - np.diag(model), 0.0))
         v = minimise_quadratic(model, gradient, w, l1, l2, tol)
         return v, float(v @ (model @ v))
+
+
+class Sample:
+    """The coefficients c_k, and which of them to change."""
+
+    def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
+        self.coefficients = np.zeros(view.size)
+        self._norms2, self._stream, self._mass = view.norms2, stream, 0.0
+        self._picked, self._changes = np.zeros(view.size, np.int64), np.zeros(view.size)
+
+    def starts_again(self, bends: Vector) -> bool:
+        """Whether c was set to 0, that being less work than to correct it."""
+        self._mass, correction = _masses(self._norms2, self.coefficients, bends)
+        if correction < self._mass:
+            return False
+        self.coefficients[:] = 0.0
+        return True
+
+    def pick(self, bends: Vector, share: float) -> tuple[NDArray[np.int64], Vector]:
+        """The rows whose coefficients are changed, and by how much."""
+        exact = share >= 1.0 and not self.coefficients.any()
+        rate = np.inf if exact or self._mass == 0.0 else share * bends.size / self._mass
+        room = (self._picked, self._changes)
+        count = _pick(self._norms2, self.coefficients, bends, rate, self._stream, *room)
+        return self._picked[:count], self._changes[:count]
 
 
 def add_outer_products(rows: Any, chosen: NDArray[np.int64], scales: Vector, matrix: Matrix) -> None:

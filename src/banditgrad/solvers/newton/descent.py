@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from banditgrad.solvers.newton import costs
 from banditgrad.solvers.newton.curvature import Curvature
+from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.view import View
 
 Vector = NDArray[np.float64]
@@ -36,9 +37,9 @@ class Descent:
         l1, l2 = problem.shrinkage
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
-        self.view, self.curvature = view, Curvature(view, stream)
         lengths = costs.entries(problem, None if view.all else view.chosen)
-        self.share = WORK * costs.look(lengths) / costs.hessian(problem, lengths)
+        self.view, self.curvature = view, new_curvature(problem, view, stream)
+        self.share = WORK * costs.look(lengths) / self.curvature.cost(problem, lengths)
         if self.share > MOST:
             self.share = max(self.share, 1.0)
         else:
@@ -93,6 +94,12 @@ class Descent:
 
     def _falls(self, value: float, before: float, t: float) -> bool:
         return value <= before - DECREASE * t * self.promised + ROUNDING * abs(before)
+
+
+def new_curvature(problem: Any, view: View, stream: NDArray[np.uint64]) -> Curvature | RowCurvature:
+    """A matrix where that is cheap, and for l1, whose zeros coordinate descent finds in one."""
+    l1, _ = problem.shrinkage
+    return Curvature(view, stream) if l1 > 0.0 or costs.matrix_pays(problem) else RowCurvature(view, stream)
 
 
 def _most_curved(problem: Any, view: View) -> Any:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from banditgrad._random import new_stream
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
-from banditgrad.solvers.newton.curvature import Curvature
-from banditgrad.solvers.newton.descent import Descent
+from banditgrad.solvers.newton.descent import Descent, new_curvature
+from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.view import View, draw_view, tell
 
@@ -43,9 +43,9 @@ class SampledNewtonState:
 class SampledNewton(Solver):
     """Proximal Newton steps with an importance-sampled Hessian. One step counts as one pass.
 
-    Made for problems with up to a few thousand features and any number of rows, in memory or mapped to it: it keeps one
-    matrix of d x d numbers. There is no step size. Takes penalties with a closed form: `Zero`, `L1`, `SquaredL2`,
-    `ElasticNet`.
+    Rows are read in their order, in memory or mapped to it. With an l1 norm, or where that is cheap, it keeps a matrix
+    of d x d numbers; elsewhere conjugate gradients work on the sampled rows, and d may be large. There is no step size.
+    Takes penalties with a closed form: `Zero`, `L1`, `SquaredL2`, `ElasticNet`.
     """
 
     def rows_per_step(self, problem: Any) -> int:
@@ -108,8 +108,11 @@ def _compile(problem: Any, sampler: Any) -> None:
     view.look(np.zeros(problem.dimension))
     view.between(0.5)
     tell(view, sampler)
-    Curvature(view, new_stream(0)).move(view.bends, 1.0)
-    one = np.ones(1)
+    zeros, one = np.zeros(problem.dimension), np.ones(1)
+    curvature = new_curvature(problem, view, new_stream(0))
+    curvature.move(view.bends, 1.0)
+    if isinstance(curvature, RowCurvature):
+        curvature.minimise(zeros, zeros, zeros, zeros, 1.0)
     minimise_quadratic(np.eye(1), one, one, one, one, 1.0)
 
 

@@ -79,12 +79,12 @@ def _look(parts, chosen, weights, w, margins, bends, gradient, diagonal):
         if slope != 0.0:
             add(parts.rows, i, weight * slope, gradient)
         if diagonal.size > 0 and bend != 0.0:
-            _add_squares(parts.rows, i, weight * bend, diagonal)
+            add_squares(parts.rows, i, weight * bend, diagonal)
     return total
 
 
 @inline
-def _add_squares(rows, i, scale, out):
+def add_squares(rows, i, scale, out):
     """out += scale · x_i², entry by entry."""
     for k in range(rows.begin(i), rows.end(i)):
         x = np.float64(rows.entry(i, k))
