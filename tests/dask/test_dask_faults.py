@@ -33,7 +33,9 @@ def fragile():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-@pytest.mark.parametrize("delay", [0.0, 0.03], ids=["between rounds", "in mid-round"])
+@pytest.mark.parametrize(
+    "delay", [pytest.param(0.0, marks=pytest.mark.slow), 0.03], ids=["between rounds", "in mid-round"]
+)
 def test_a_worker_is_killed_in_mid_fit(fragile, minimum, delay):
     _, client = fragile
     victim, killed = sorted(client.run(os.getpid).values())[0], []
@@ -73,7 +75,7 @@ def test_a_time_limit_ends_the_fit(client):
     model = BanditClassifier(tol=None, max_iter=10**6, time_limit=0.3, random_state=0).fit(ROWS, Y)
     assert model.n_iter_ < 10**6
     assert model.history_[0].seconds[-1] >= 0.3 or model.n_iter_ < 100
-    assert model.objective_[0] < model.history_[0].value[0]
+    assert model.objective_[0] <= model.history_[0].value[0]
 
 
 def test_a_callback_ends_the_fit(client):

@@ -45,7 +45,7 @@ def test_a_comparison_has_the_same_bits_as_in_this_process(client):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_killed_worker_costs_only_what_it_was_running(workers):
     data = np.arange(5.0)
     with (
