@@ -130,7 +130,7 @@ def draw(path: Path, points: Sequence[Point]) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     tasks = list(dict.fromkeys(point.task for point in points))
     columns = 6 if len(tasks) >= 12 else min(3, len(tasks))
@@ -148,6 +148,7 @@ def draw(path: Path, points: Sequence[Point]) -> None:
             )[0]
         axis.set(xscale="log", yscale="log", ylim=(FLOOR, 1.0), title=task)
         axis.xaxis.set_major_locator(LogLocator(numticks=6))
+        axis.xaxis.set_minor_formatter(NullFormatter())  # else an axis of less than a decade is a heap of numbers
         axis.title.set_fontsize(9)
         axis.grid(color="#dddddd", linewidth=0.6)
         axis.spines[["top", "right"]].set_visible(False)
