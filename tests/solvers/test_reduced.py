@@ -149,7 +149,7 @@ def test_sample_weights_converge_to_the_repeated_problem_as_fast(small_data, rng
     "sampler", [bg.Uniform(), bg.Mabs(), bg.RecentNorm(mix="blend")], ids=lambda s: type(s).__name__
 )
 @pytest.mark.parametrize(
-    "name", ["Saga", "ProxSvrg", *(pytest.param(n, marks=pytest.mark.slow) for n in ("S2gd", "LSvrg"))]
+    "name", ["ProxSvrg", *(pytest.param(name, marks=pytest.mark.slow) for name in ("Saga", "S2gd", "LSvrg"))]
 )
 def test_auto_converges_on_hard_data(name, sampler):
     for case, problem in hard_problems().items():
