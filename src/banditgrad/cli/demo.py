@@ -22,6 +22,7 @@ def demo(
         Path, typer.Option("--out", help="Folder for figures and report.", metavar="DIR", file_okay=False)
     ] = Path("out/demo"),
     seed: inputs.Seed = 0,
+    json: inputs.Json = False,
 ) -> None:
     """Generate a data set, inspect it, compare samplers on it, and write a report.
 
@@ -40,7 +41,8 @@ def demo(
     problem = Problem(X, y, make_loss("log_loss"), make_penalty("l2", ALPHA, 0.0), fit_intercept=True)
     with screen.working("compiling") as say:
         found = inspection.inspect(problem, seed=seed, callback=screen.pass_by_pass(say, "a short run"))
-    show("Generated data: sparse, imbalanced, rows of very different norm", describe(file, "log_loss", None), found)
+    if not json:
+        show("Generated data: sparse, imbalanced, rows of very different norm", describe(file, "log_loss", None), found)
     settings: dict[str, Any] = {
         "data": f"make_imbalanced({ROWS}, {FEATURES}, seed={seed})",
         "loss": "log_loss",
@@ -50,5 +52,6 @@ def demo(
         "seeds": SEEDS,
     }
     samplers = ["uniform", "importance", "mabs", "auto"]
-    screen.out.print(f"\n[bold]Samplers compared[/] with ProxSvrg, {PASSES} passes, medians of {SEEDS} seeds")
-    run_and_show(problem, "generated data", ["proxsvrg"], samplers, PASSES, SEEDS, seed, settings, out)
+    if not json:
+        screen.out.print(f"\n[bold]Samplers compared[/] with ProxSvrg, {PASSES} passes, medians of {SEEDS} seeds")
+    run_and_show(problem, "generated data", ["proxsvrg"], samplers, PASSES, SEEDS, seed, settings, out, json)
