@@ -8,8 +8,9 @@ import numpy as np
 
 from banditgrad.minimise import Progress, minimise
 from banditgrad.problem import Problem
+from banditgrad.registry import name_of
 from banditgrad.samplers import Auto
-from banditgrad.solvers import ProxSvrg
+from banditgrad.solvers import ProxSvrg, automatic_solver
 
 NOT_WORTH_IT = 1.5  # times less variance than uniform sampling, below which a gain is not worth the trouble
 
@@ -39,6 +40,7 @@ class Inspection:
     reduced : the gain that perfect sampling offered to ProxSvrg's estimator, a mean over the short run
     reduced_had : the part of it that `Auto` had
     value : F after the short run, which made `passes` passes
+    solver : the name of the solver that "auto" is on these data
     """
 
     row_norms: tuple[float, float, float, float]
@@ -49,6 +51,7 @@ class Inspection:
     reduced_had: float
     value: float
     passes: float
+    solver: str
 
     @property
     def offered(self) -> float:
@@ -67,10 +70,6 @@ class Inspection:
         return "uniform" if self.worth == "no" else "auto"
 
     @property
-    def solver(self) -> str:
-        return "proxsvrg"
-
-    @property
     def advice(self) -> str:
         """The recommendation in plain words."""
         if self.worth == "no":
@@ -85,12 +84,20 @@ class Inspection:
         if self.worth == "yes":
             return (
                 f"Bandit sampling is worth it here: {offer}, of which the auto sampler had {self.reduced_had:.1f}. "
-                "Use proxsvrg with the auto sampler."
+                f"Use the auto sampler with {self._solvers}."
             )
         return (
             f"Bandit sampling may help a little here: {offer}, but the auto sampler had only {self.reduced_had:.1f} of "
-            "it in a short run. Use proxsvrg with the auto sampler, which is uniform where adapting does not pay."
+            "it in a short run. Use the auto sampler, which is uniform where adapting does not pay, with "
+            f"{self._solvers}."
         )
+
+    @property
+    def _solvers(self) -> str:
+        """The stochastic solver, and the automatic one where that is another."""
+        if self.solver == name_of(ProxSvrg):
+            return "proxsvrg"
+        return f"proxsvrg, or leave the solver at auto, which is {self.solver} here and makes few draws"
 
 
 def inspect(
@@ -117,6 +124,7 @@ def inspect(
         reduced_had=float(np.median(had)) if used.any() else 1.0,
         value=run.value,
         passes=run.passes,
+        solver=name_of(automatic_solver(problem)),
     )
 
 

@@ -57,6 +57,7 @@ class Result:
     seconds : the time of the solver's own work; records and compilation do not count
     history : what was recorded
     sampling : the sampler's final state
+    solver : the solver that ran: what "auto" took
     """
 
     w: NDArray[np.float64] = field(repr=False)
@@ -66,6 +67,7 @@ class Result:
     seconds: float
     history: History = field(repr=False)
     sampling: Sampling = field(repr=False)
+    solver: Solver = field(repr=False)
 
     @property
     def converged(self) -> bool:
@@ -252,7 +254,7 @@ class _Run:
         if reason is Reason.DIVERGED or not math.isfinite(value):
             reason, w, value = Reason.DIVERGED, self.best_w, self.best_value
         columns = [np.array(column) for column in zip(*self.records, strict=True)] or [np.empty(0)] * 3
-        return Result(w, value, reason, self.passes, self.seconds, History(*columns), self.sampling)
+        return Result(w, value, reason, self.passes, self.seconds, History(*columns), self.sampling, self.solver)
 
 
 def _two_seeds(seed: Any) -> list[np.random.SeedSequence]:

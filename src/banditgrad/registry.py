@@ -12,8 +12,13 @@ from banditgrad.samplers import Auto, Importance, Mabs, RecentNorm, Sampler, Uni
 from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
 
 
+def name_of(part: Any) -> str:
+    """By which name a solver or sampler, or its class, is known here."""
+    return (part if isinstance(part, type) else type(part)).__name__.lower()
+
+
 def _by_name(*kinds: type) -> dict[str, Any]:
-    return {kind.__name__.lower(): kind for kind in kinds}
+    return {name_of(kind): kind for kind in kinds}
 
 
 # "auto" is chosen for each problem.

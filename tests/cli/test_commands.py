@@ -73,6 +73,7 @@ def test_inspect_as_json(run, files):
     assert (found["rows"], found["features"], set(found["classes"])) == (400, 12, {"no", "yes"})
     assert found["near_optimum"]["perfect_gain"] >= found["near_optimum"]["importance_gain"] * (1 - 1e-9)
     assert found["worth_it"] in ("yes", "a little", "no")
+    assert found["solver"] == "samplednewton"
 
 
 def test_fit_and_predict_a_table(run, files, tmp_path):

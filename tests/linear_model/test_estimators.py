@@ -231,7 +231,10 @@ def test_the_variance_ratio_tells_what_sampling_bought(rows):
     X, y = rows
     uniform = BanditClassifier(sampler="uniform", random_state=0).fit(X, y)
     assert uniform.effective_variance_ratio_ == pytest.approx(1.0)
-    assert BanditClassifier(random_state=0).fit(X, y).effective_variance_ratio_ < 0.8
+    bandit = BanditClassifier(solver="proxsvrg", random_state=0).fit(X, y)
+    assert bandit.effective_variance_ratio_ < 0.8
+    assert bandit.solver_ == "proxsvrg"
+    assert BanditClassifier(random_state=0).fit(X, y).solver_ == "samplednewton"
 
 
 def test_importing_the_package_leaves_scikit_learn_alone():

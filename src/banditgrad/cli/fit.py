@@ -9,7 +9,8 @@ import numpy as np
 import typer
 
 from banditgrad.cli import inputs, screen
-from banditgrad.registry import CLASSIFICATION_LOSSES, SAMPLERS, SOLVERS
+from banditgrad.registry import CLASSIFICATION_LOSSES, SAMPLERS, SOLVERS, name_of
+from banditgrad.solvers import SampledNewton
 
 INTERRUPTED = 130
 
@@ -105,6 +106,7 @@ def fit(
         "features": file.X.shape[1],
         "settings": settings,
         "objective": float(model.objective_.mean()),
+        "solver": model.solver_,
         "passes": model.n_iter_,
         "seconds": seconds,
         "nonzeros": int(np.count_nonzero(model.coef_)),
@@ -143,19 +145,25 @@ def _train(model: Any, file: inputs.Data) -> tuple[list[str], bool]:
     return [str(warning.message) for warning in caught], interrupted
 
 
+def _bought(solver: str, ratio: float) -> str:
+    """What the sampling bought, in words."""
+    if solver == name_of(SampledNewton):
+        return "hardly any draws; `--solver proxsvrg` shows what sampling buys, `banditgrad inspect` whether it pays"
+    worth = f", worth {1 / ratio:.1f} times the draws" if ratio < 0.95 else ": no gain here"
+    return f"variance {ratio:.2f} of uniform sampling's{worth}"
+
+
 def _show(results: dict[str, Any]) -> None:
-    settings, ratio = results["settings"], results["variance_ratio"]
+    settings = results["settings"]
     penalty = settings["penalty"] or "no penalty"
-    bought = f"variance {ratio:.2f} of uniform sampling's"
-    bought += f", worth {1 / ratio:.1f} times the draws" if ratio < 0.95 else ": no gain here"
     screen.facts(
         [
             ("data", f"{results['data']}, {results['rows']:,} × {results['features']:,}"),
             ("model", f"{settings['loss']}, {penalty}, alpha {settings['alpha']:g}"),
             ("objective", f"{results['objective']:.8g}"),
-            ("passes", f"{results['passes']} in {results['seconds']:.1f} s"),
+            ("passes", f"{results['passes']} of {results['solver']} in {results['seconds']:.1f} s"),
             ("non-zeros", f"{results['nonzeros']:,} of {results['coefficients']:,} coefficients"),
-            ("sampling", bought),
+            ("sampling", _bought(results["solver"], results["variance_ratio"])),
         ]
     )
     names = list(results["train"])

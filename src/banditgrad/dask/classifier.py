@@ -42,7 +42,7 @@ class BanditClassifier(OnDask, local.BanditClassifier):
 
     Attributes
     ----------
-    classes_, coef_, intercept_, objective_, effective_variance_ratio_
+    classes_, coef_, intercept_, solver_, objective_, effective_variance_ratio_
         As in the local estimator; the last is estimated from the draws.
     n_iter_ : rounds made, the most over the classes
     history_ : list of `RoundHistory`, one per problem: rounds, passes, seconds, value and bytes, round by round

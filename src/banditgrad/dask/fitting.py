@@ -20,15 +20,15 @@ from banditgrad.dask.local import ADAPTIVE, UNIFORM
 from banditgrad.dask.partitions import Partition, Summary, Task, as_blocks, is_collection, summarise
 from banditgrad.dask.rounds import Held, Limits, Run, carry_out, status
 from banditgrad.minimise import Reason
-from banditgrad.registry import make_loss, make_penalty, make_sampler
+from banditgrad.registry import make_loss, make_penalty, make_sampler, name_of
 from banditgrad.solvers import ProxSvrg
 from banditgrad.solvers.pace import check_step_size
 
 Vector = NDArray[np.float64]
 
 NAMED = ("auto", "proxsvrg")
-ATTRIBUTES = ("classes_", "coef_", "intercept_", "n_iter_", "objective_", "history_", "effective_variance_ratio_",
-              "n_features_in_", "feature_names_in_")  # fmt: skip
+ATTRIBUTES = ("classes_", "coef_", "intercept_", "n_iter_", "solver_", "objective_", "history_",
+              "effective_variance_ratio_", "n_features_in_", "feature_names_in_")  # fmt: skip
 
 
 class OnDask:
@@ -112,6 +112,7 @@ class OnDask:
         self.coef_ = solutions[:, :d]
         self.intercept_ = solutions[:, d] if self.fit_intercept else np.zeros(len(runs))
         self.n_iter_ = max(1, max(run.descent.rounds for run in runs))
+        self.solver_ = name_of(ProxSvrg)
         self.objective_ = np.array([run.descent.here.value for run in runs])
         self.history_ = [run.history for run in runs]
         self.bytes_per_round_ = float(max(history.bytes[-1] for history in self.history_) / self.n_iter_)

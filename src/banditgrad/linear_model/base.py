@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from banditgrad.minimise import Progress, Reason, Result, minimise
 from banditgrad.problem import Problem
-from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver
+from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver, name_of
 from banditgrad.schedules import ShiftedInverseTime
 from banditgrad.solvers import ProxSgd, Solver
 
@@ -162,6 +162,7 @@ class BanditLinearModel(BaseEstimator):
         self.coef_ = solutions[:, :d]
         self.intercept_ = solutions[:, d] if self.fit_intercept else np.zeros(len(results))
         self.n_iter_ = max(1, max(math.ceil(result.passes) for result in results))
+        self.solver_ = name_of(results[0].solver)
         self.objective_ = np.array([result.value for result in results])
         self.history_ = [result.history for result in results]
         self.sampling_probabilities_ = np.mean([result.sampling.probabilities() for result in results], axis=0)

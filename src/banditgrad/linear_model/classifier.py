@@ -72,10 +72,12 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     coef_ : array of shape (1, d) or (classes, d)
     intercept_ : array of shape (1,) or (classes,)
     n_iter_ : passes made, the most over the classes
+    solver_ : the name of the solver that ran: what "auto" took
     objective_ : F at the solution, one number per problem solved
     history_ : list of `History`, one per problem: passes, seconds, value and variances, pass by pass
     sampling_probabilities_ : array of shape (n,)
         The probability of each row of the training data with the sampler as it was in the end; the mean over classes.
+        "samplednewton" makes few draws or none, and a bandit learns little; with "proxsvrg" it learns in every pass.
     importance_ : array of shape (n,)
         The norm of each row's gradient at the solution, relative to the mean: how many times as often as under uniform
         sampling the best sampler for SGD would draw the row. Hard, mislabelled and outlying rows are high, rows that

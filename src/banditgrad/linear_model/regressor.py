@@ -40,7 +40,7 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
     ----------
     coef_ : array of shape (d,)
     intercept_ : array of shape (1,)
-    n_iter_, objective_, history_, sampling_probabilities_, importance_, effective_variance_ratio_
+    n_iter_, solver_, objective_, history_, sampling_probabilities_, importance_, effective_variance_ratio_
         As in `BanditClassifier`.
     """
 

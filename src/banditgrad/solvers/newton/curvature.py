@@ -43,7 +43,7 @@ class Curvature:
 
         From nothing it takes about share · size rows, or all of them where the share is 1 or more.
         """
-        if self.sample.starts_again(bends):
+        if self.sample.begin(bends):
             self.matrix[:] = 0.0
         picked, changes = self.sample.pick(bends, share)
         add_outer_products(self.view.parts.rows, self.view.rows(picked), changes, self.matrix)
@@ -69,10 +69,10 @@ class Sample:
         self._norms2, self._stream, self._mass = view.norms2, stream, 0.0
         self._picked, self._changes = np.zeros(view.size, np.int64), np.zeros(view.size)
 
-    def starts_again(self, bends: Vector) -> bool:
-        """Whether c was set to 0, that being less work than to correct it."""
+    def begin(self, bends: Vector, afresh: bool = False) -> bool:
+        """Begin to move towards `bends`; whether c was set to 0, as asked for or as less work than to correct it."""
         self._mass, correction = _masses(self._norms2, self.coefficients, bends)
-        if correction < self._mass:
+        if correction < self._mass and not afresh:
             return False
         self.coefficients[:] = 0.0
         return True

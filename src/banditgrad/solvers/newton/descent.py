@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad.solvers.newton import costs
-from banditgrad.solvers.newton.curvature import Curvature
-from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.view import View
 
 Vector = NDArray[np.float64]
@@ -19,7 +17,7 @@ DECREASE = 1e-4  # a step must gain this share of what the model promises
 SHORTEST = 2.0**-30
 CAUTION = 0.02  # the least curvature assumed after a step had to be cut short, as a share of the loss's largest
 ROUNDING = 1e-14  # of a sum over the rows, relative
-SETTLED = 1e-24  # times F: a step that promises less ends the run; the gradient is then some 1e-12 of what it was
+SETTLED = 1e-24  # times F: a model that curves less along its step ends the run, with a gradient of some 1e-12
 
 
 class Descent:
@@ -32,13 +30,13 @@ class Descent:
     settled : whether no step makes F fall any more
     """
 
-    def __init__(self, problem: Any, view: View, w: Vector, stream: NDArray[np.uint64], *, hold: float = 0.0) -> None:
+    def __init__(self, problem: Any, view: View, curvature: Any, w: Vector, *, hold: float = 0.0) -> None:
         """With `hold`, F has a ridge more: hold · Σ_k b_k ‖x_i‖² / m at this w, for m rows."""
         l1, l2 = problem.shrinkage
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
         lengths = costs.entries(problem, None if view.all else view.chosen)
-        self.view, self.curvature = view, new_curvature(problem, view, stream)
+        self.view, self.curvature = view, curvature
         self.share = WORK * costs.look(lengths) / self.curvature.cost(problem, lengths)
         if self.share > MOST:
             self.share = max(self.share, 1.0)
@@ -94,12 +92,6 @@ class Descent:
 
     def _falls(self, value: float, before: float, t: float) -> bool:
         return value <= before - DECREASE * t * self.promised + ROUNDING * abs(before)
-
-
-def new_curvature(problem: Any, view: View, stream: NDArray[np.uint64]) -> Curvature | RowCurvature:
-    """A matrix where that is cheap, and for l1, whose zeros coordinate descent finds in one."""
-    l1, _ = problem.shrinkage
-    return Curvature(view, stream) if l1 > 0.0 or costs.matrix_pays(problem) else RowCurvature(view, stream)
 
 
 def _most_curved(problem: Any, view: View) -> Any:

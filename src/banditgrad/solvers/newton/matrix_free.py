@@ -35,8 +35,7 @@ class RowCurvature:
 
     def move(self, bends: Vector, share: float) -> int:
         """A new sample of about share · size rows, or all of them where the share is 1 or more."""
-        self.sample.coefficients[:] = 0.0
-        self.sample.starts_again(bends)
+        self.sample.begin(bends, afresh=True)
         picked, changes = self.sample.pick(bends, share)
         self._chosen, self._scales = self.view.rows(picked).copy(), changes.copy()
         return picked.size

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from banditgrad._random import new_stream
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
-from banditgrad.solvers.newton.descent import Descent, new_curvature
+from banditgrad.solvers.newton import costs
+from banditgrad.solvers.newton.curvature import Curvature
+from banditgrad.solvers.newton.descent import Descent
 from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.view import View, draw_view, tell
@@ -34,9 +36,14 @@ HOLD = 0.1  # times the mean curvature times d/m: a ridge on samples, for featur
 class SampledNewtonState:
     """Where a run is: at `w`, on samples still while `descent` is None, else on all rows."""
 
-    def __init__(self, w: Vector, stream: NDArray[np.uint64]) -> None:
-        self.w, self.stream = w, stream
+    def __init__(self, problem: Any, w: Vector, seed: Any) -> None:
+        l1, _ = problem.shrinkage
+        self.w, self._stream = w, new_stream(seed)
+        self._matrix = l1 > 0.0 or costs.matrix_pays(problem)  # coordinate descent finds the zeros of l1 in a matrix
         self.descent: Descent | None = None
+
+    def curvature(self, view: View) -> Curvature | RowCurvature:
+        return (Curvature if self._matrix else RowCurvature)(view, self._stream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +62,18 @@ class SampledNewton(Solver):
         if problem.shrinkage is None:
             who = type(problem.penalty).__name__
             raise TypeError(f"SampledNewton takes Zero, L1, SquaredL2 and ElasticNet, got {who}. Use ProxSvrg with it.")
-        return SampledNewtonState(w, new_stream(seed))
+        return SampledNewtonState(problem, w, seed)
 
     def advance(self, problem: Any, state: SampledNewtonState, sampler: Any, steps: int) -> int:
         if steps == 0:
-            _compile(problem, sampler)
+            _compile(problem, state, sampler)
         for done in range(steps):
             if state.descent is not None:
                 if not state.descent.settled:
                     state.descent.step(FINE)
             elif _approach(problem, state, sampler):
-                state.descent = Descent(problem, View(problem), state.w, state.stream)
+                view = View(problem)
+                state.descent = Descent(problem, view, state.curvature(view), state.w)
             else:
                 return BAD_INDEX
             state.w = state.descent.w
@@ -90,7 +98,7 @@ def _approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
         view = draw_view(problem, sampler, m)
         if view is None:
             return False
-        descent = Descent(problem, view, state.w, state.stream, hold=HOLD)
+        descent = Descent(problem, view, state.curvature(view), state.w, hold=HOLD)
         for _ in range(STEPS):
             if descent.settled or descent.promised < NOISE * abs(descent.value) * d / m:
                 break
@@ -101,7 +109,7 @@ def _approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     return True
 
 
-def _compile(problem: Any, sampler: Any) -> None:
+def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
     """All that is compiled, run on no rows."""
     view = draw_view(problem, sampler, 0)
     assert view is not None
@@ -109,7 +117,7 @@ def _compile(problem: Any, sampler: Any) -> None:
     view.between(0.5)
     tell(view, sampler)
     zeros, one = np.zeros(problem.dimension), np.ones(1)
-    curvature = new_curvature(problem, view, new_stream(0))
+    curvature = state.curvature(view)
     curvature.move(view.bends, 1.0)
     if isinstance(curvature, RowCurvature):
         curvature.minimise(zeros, zeros, zeros, zeros, 1.0)
