@@ -4,6 +4,7 @@ import itertools
 import pickle
 import signal
 import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 import banditgrad as bg
 from banditgrad.linear_model import BanditClassifier, BanditRegressor
+from banditgrad.linear_model.base import _in_threads
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +152,21 @@ def test_interrupted_fits_keep_what_they_reached(three_classes, ctrl_c):
         assert model.coef_.shape == (3, 5)
         assert model.coef_.any()
         assert model.n_iter_ < 10**7
+
+
+def test_ctrl_c_is_seen_at_any_moment(ctrl_c):
+    """The signal comes while the pool starts its threads, or just before the wait for them."""
+    for delay in np.linspace(0.0, 1e-3, 200):
+        stop, first = threading.Event(), itertools.count()
+
+        def solve(k, stop=stop, first=first, delay=delay):
+            if next(first) == 0:
+                time.sleep(delay)
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            return stop.wait(60.0)
+
+        assert _in_threads(solve, 3, 2, stop) == [True] * 3
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_partial_fit_learns_a_stream():

@@ -1,10 +1,12 @@
 """What the estimators share: parameters, data at the door, and one run of `minimise` per one-dimensional target."""
 
 import math
+import signal
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -27,6 +29,7 @@ Vector = NDArray[np.float64]
 
 # Smaller data is worth a copy as float64 with 32-bit indices: fewer kernels to compile.
 SMALL_BYTES = 2**26
+LOOK_EVERY = 0.2  # seconds between two looks for Ctrl-C while threads work
 STREAMING_SOLVERS = ("auto", "sgd", "proxsgd")
 
 
@@ -233,16 +236,31 @@ def _in_threads(solve: Callable[[int], Result], count: int, workers: int, stop: 
     """Kernels release the GIL. On Ctrl-C all runs stop at their next record, and what they reached is returned."""
     if workers == 1:
         return [solve(k) for k in range(count)]
-    runs: list[Future[Result]] = []
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers) as pool, _ctrl_c_sets(stop):
         try:
-            runs.extend(pool.submit(solve, k) for k in range(count))
-            wait(runs)
-        except KeyboardInterrupt:
-            stop.set()
-            runs.extend(pool.submit(solve, k) for k in range(len(runs), count))
-        try:
+            runs = [pool.submit(solve, k) for k in range(count)]
+            while wait(runs, timeout=LOOK_EVERY).not_done:
+                pass  # a signal that comes just before a wait without end would not be seen until its end
             return [run.result() for run in runs]
         except BaseException:
             stop.set()  # the others must end as well
             raise
+
+
+@contextmanager
+def _ctrl_c_sets(stop: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C sets `stop`: an exception could break the pool's own book-keeping. The next one is as usual."""
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+        yield
+        return
+
+    def first(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, usual)
+        stop.set()
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
