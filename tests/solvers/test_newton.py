@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import banditgrad as bg
 from banditgrad._random import new_stream
+from banditgrad.solvers.newton.columns import ColumnCurvature
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
@@ -186,6 +187,39 @@ def test_conjugate_gradients_minimise_the_model(wide_data, rng, rows):
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_coordinate_descent_minimises_the_model(wide_data, rng, rows):
+    X, _ = wide_data
+    problem = problem_of(wide_data, rows, penalty="ElasticNet")
+    view, w = View(problem), rng.standard_normal(701) * (rng.random(701) < 0.1)
+    curvature = ColumnCurvature(view, new_stream(0))
+    view.look(0.01 * w)
+    assert curvature.move(view.bends, 1.0) == 300
+    penalised = np.arange(701) < 700
+    l1, l2 = np.where(penalised, 0.05, 0.0), np.where(penalised, 0.5, 0.0)
+    v, curve = curvature.minimise(view.gradient, w, l1, l2, 1e-20)
+    H = hessian(problem, X, view.bends)
+    moved = np.flatnonzero(v)
+    assert 20 < moved.size < 600
+    r, u = view.gradient + H @ v + l2 * (w + v), w + v
+    asked = (w != 0.0) | (np.abs(view.gradient) > l1)  # the others wait for the next gradient
+    np.testing.assert_allclose(r[u != 0.0], -(l1 * np.sign(u))[u != 0.0], atol=1e-6)
+    assert np.all(np.abs(r[asked & (u == 0.0)]) <= 0.05 + 1e-6)
+    assert not v[~asked].any()
+    assert curve == pytest.approx(v @ H @ v, rel=1e-9)
+    assert 30 < curvature.move(view.bends, 0.3) < 150
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+@pytest.mark.parametrize(("loss", "penalty"), [("Logistic", "L1"), ("SquaredHinge", "ElasticNet"), ("Squared", "L1")])
+def test_wide_problems_with_zeros_converge(wide_data, loss, penalty, rows):
+    problem = problem_of(wide_data, rows, loss, penalty)
+    result = bg.minimise(problem, bg.SampledNewton(), passes=60, seed=0)
+    assert abs(result.value - problem.value(minimiser(problem))) < 1e-10
+    assert np.all(np.diff(result.history.value) <= 1e-13)
+    assert 0 < np.count_nonzero(result.w) < 700
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
 def test_wide_problems_agree_with_scikit_learn_and_closed_forms(wide_data, rows):
     from sklearn.linear_model import LogisticRegression
 
@@ -279,6 +313,8 @@ def test_it_is_chosen_where_it_fits(small_data):
     square = np.random.default_rng(0).standard_normal((700, 700))
     assert isinstance(automatic_solver(bg.Problem(square, np.sign(square[:, 0]), penalty=bg.L1(0.1))), bg.ProxSvrg)
     assert isinstance(automatic_solver(bg.Problem(square, np.sign(square[:, 0]))), bg.SampledNewton)
+    wide = bg.Problem(sp.csr_array(square), np.sign(square[:, 0]), penalty=bg.L1(0.1))
+    assert isinstance(automatic_solver(wide), bg.SampledNewton)
     short = sp.csr_array((np.ones(10_000), (np.arange(10_000), np.arange(10_000) % 100)))
     assert isinstance(automatic_solver(bg.Problem(short, np.ones(10_000), penalty=bg.L1(0.1))), bg.SampledNewton)
 

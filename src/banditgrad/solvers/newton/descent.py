@@ -12,7 +12,8 @@ Vector = NDArray[np.float64]
 
 WORK = 2.0  # of a sample of the Hessian, in units of a look at all rows in view
 MOST = 0.5  # a sample of a larger share of the rows becomes all of them: the exact Hessian needs no other help
-STALE = 0.1  # a step that promises more than this share of what the one before did asks for a larger sample
+STALE = 0.1  # a step that promises more than this share of what the one before did has not come near the minimum
+KEPT = 0.75  # of what a model promised: one that kept less, without coming near, saw too few rows
 DECREASE = 1e-4  # a step must gain this share of what the model promises
 SHORTEST = 2.0**-30
 CAUTION = 0.02  # the least curvature assumed after a step had to be cut short, as a share of the loss's largest
@@ -27,6 +28,7 @@ class Descent:
     ----------
     w, value, gradient : the point, F there and ∇f there
     promised : how much the last step would have gained had the model been right
+    kept : the share of it that the step gained
     settled : whether no step makes F fall any more
     """
 
@@ -43,7 +45,7 @@ class Descent:
         else:
             view.diagonal = np.zeros(w.size)
         self.most_curved = _most_curved(problem, view)
-        self.caution, self.promised, self.settled = 0.0, np.inf, False
+        self.caution, self.promised, self.kept, self.settled = 0.0, np.inf, 1.0, False
         self.w = w
         view.look(w)
         self.l2 += hold * float(view.bends @ view.norms2) / view.size
@@ -65,7 +67,7 @@ class Descent:
         v, curve = self.curvature.minimise(self.gradient, self.w, self.l1, self.l2, tol)
         shed = self.penalty(self.w) - self.penalty(self.w + v)
         before, self.promised = self.promised, shed - float(self.gradient @ v) - 0.5 * curve
-        if self.promised > STALE * before:
+        if self.promised > STALE * before and self.kept < KEPT:
             self.share *= 2.0
         scale = abs(self.value)
         if curve > SETTLED * scale or self.promised > ROUNDING * scale:  # the curve knows no cancellation
@@ -89,6 +91,7 @@ class Descent:
         elif t == 1.0:
             self.caution = self.caution / 4.0 if self.caution > 1e-3 else 0.0
         self.w, self.value = w + v, value
+        self.kept = (before - value) / self.promised if self.promised > 0.0 else 1.0
 
     def _falls(self, value: float, before: float, t: float) -> bool:
         return value <= before - DECREASE * t * self.promised + ROUNDING * abs(before)

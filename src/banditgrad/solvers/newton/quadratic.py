@@ -40,13 +40,13 @@ def _blas() -> Any:
 
 def _coordinates(M: Matrix, g: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> Vector:
     u, r, diagonal = w.copy(), g.copy(), np.diag(M).copy()  # u = w + v, r = g + M v
-    goal = tol * _violation(diagonal, r, u, l1, l2)
+    goal = tol * violation(diagonal, r, u, l1, l2)
     for _ in range(ROUNDS):
         working = np.flatnonzero((u != 0.0) | (np.abs(r) > l1))
         small = M[np.ix_(working, working)]
         u[working] = _minimise_among(small, r[working], u[working], l1[working], l2[working], goal)
         r = g + M @ (u - w)
-        if _violation(diagonal, r, u, l1, l2) <= goal:
+        if violation(diagonal, r, u, l1, l2) <= goal:
             break
     return u - w
 
@@ -98,7 +98,7 @@ def _sweep(M, r, u, l1, l2, sweeps, goal):
     for _ in range(sweeps):
         worst = 0.0
         for j in range(u.size):
-            change = _best(M[j, j], r[j], u[j], l1[j], l2[j]) - u[j]
+            change = best(M[j, j], r[j], u[j], l1[j], l2[j]) - u[j]
             if change != 0.0:
                 u[j] += change
                 worst = max(worst, abs(change) * math.sqrt(M[j, j] + l2[j]))
@@ -110,17 +110,17 @@ def _sweep(M, r, u, l1, l2, sweeps, goal):
 
 
 @kernel
-def _violation(diagonal, r, u, l1, l2):
+def violation(diagonal, r, u, l1, l2):
     """The largest change that coordinate descent would make, in units of √curvature."""
     worst = 0.0
     for j in range(u.size):
-        change = _best(diagonal[j], r[j], u[j], l1[j], l2[j]) - u[j]
+        change = best(diagonal[j], r[j], u[j], l1[j], l2[j]) - u[j]
         worst = max(worst, abs(change) * math.sqrt(diagonal[j] + l2[j]))
     return worst
 
 
 @inline
-def _best(curve, r, u, l1, l2):
+def best(curve, r, u, l1, l2):
     """Where coordinate descent moves u; a coordinate without curvature stays."""
     if not curve + l2 > 0.0:
         return u

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from banditgrad._random import new_stream
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
 from banditgrad.solvers.newton import costs
+from banditgrad.solvers.newton.columns import ColumnCurvature
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.descent import Descent
 from banditgrad.solvers.newton.matrix_free import RowCurvature
@@ -39,19 +40,21 @@ class SampledNewtonState:
     def __init__(self, problem: Any, w: Vector, seed: Any) -> None:
         l1, _ = problem.shrinkage
         self.w, self._stream = w, new_stream(seed)
-        self._matrix = l1 > 0.0 or costs.matrix_pays(problem)  # coordinate descent finds the zeros of l1 in a matrix
+        wide = ColumnCurvature if l1 > 0.0 else RowCurvature
+        self._kind = Curvature if costs.matrix_pays(problem) else wide
         self.descent: Descent | None = None
 
-    def curvature(self, view: View) -> Curvature | RowCurvature:
-        return (Curvature if self._matrix else RowCurvature)(view, self._stream)
+    def curvature(self, view: View) -> Curvature | RowCurvature | ColumnCurvature:
+        return self._kind(view, self._stream)
 
 
 @dataclass(frozen=True, eq=False)
 class SampledNewton(Solver):
     """Proximal Newton steps with an importance-sampled Hessian. One step counts as one pass.
 
-    Rows are read in their order, in memory or mapped to it. With an l1 norm, or where that is cheap, it keeps a matrix
-    of d x d numbers; elsewhere conjugate gradients work on the sampled rows, and d may be large. There is no step size.
+    Rows are read in their order, in memory or mapped to it. Where that is cheap it keeps a matrix of d x d numbers;
+    elsewhere conjugate gradients, or with an l1 norm coordinate descent, work on the sampled rows, and d may be large.
+    There is no step size.
     Takes penalties with a closed form: `Zero`, `L1`, `SquaredL2`, `ElasticNet`.
     """
 
@@ -119,7 +122,7 @@ def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
     zeros, one = np.zeros(problem.dimension), np.ones(1)
     curvature = state.curvature(view)
     curvature.move(view.bends, 1.0)
-    if isinstance(curvature, RowCurvature):
+    if not isinstance(curvature, Curvature):
         curvature.minimise(zeros, zeros, zeros, zeros, 1.0)
     minimise_quadratic(np.eye(1), one, one, one, one, 1.0)
 

@@ -1,0 +1,142 @@
+"""The sampled Hessian by columns, for wide data with an l1 norm: no matrix is made.
+
+The model is minimised by coordinate descent on the sampled rows, scaled by √c_k and turned to columns: a coordinate
+costs a look at its column. Only coordinates that are not zero, or that the gradient asks to move, are looked at, in a
+new random order each time: columns that are all alike a little, as counts are, slow a fixed order down.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import inline, kernel
+from banditgrad._random import uniform_index
+from banditgrad.solvers.newton.curvature import Sample
+from banditgrad.solvers.newton.quadratic import best
+from banditgrad.solvers.newton.view import AHEAD, View
+
+Vector = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+SWEEPS = 30  # over the working coordinates at most, for one minimiser
+USUAL = 8.0  # as many as a minimiser takes as a rule: by it the sample's size is chosen
+
+
+class ColumnCurvature:
+    """An estimate of the Hessian of the rows in view, as the columns of the rows that were sampled."""
+
+    def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
+        self.view, self.sample = view, Sample(view, stream)
+        view.diagonal = np.zeros(view.gradient.size)
+        self._chosen, self._scales, self._stream = np.zeros(0, np.int64), np.zeros(0), stream
+
+    def cost(self, problem: Any, lengths: Vector) -> float:
+        """Of the sweeps over all rows, which have so many entries."""
+        return USUAL * 2.0 * max(float(lengths.sum()), 1.0)
+
+    def move(self, bends: Vector, share: float) -> int:
+        """A new sample of about share · size rows, or all of them where the share is 1 or more."""
+        self.sample.begin(bends, afresh=True)
+        picked, changes = self.sample.pick(bends, share)
+        self._chosen, self._scales = self.view.rows(picked).copy(), changes.copy()
+        return picked.size
+
+    def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
+        """The change v of w that minimises the quadratic model, to √tol, and the <v, M v> of it."""
+        working = np.flatnonzero((w != 0.0) | (np.abs(gradient) > l1))
+        indptr, indices, data = _columns(self.view.parts.rows, self._chosen, self._scales, working, w.size)
+        seen = np.add.reduceat(np.append(data**2, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
+        held = np.maximum(self.view.diagonal[working] - seen, 0.0)
+        u, t = w[working], np.zeros(self._chosen.size)
+        columns, model = (indptr, indices, data), (gradient[working], w[working], l1[working], l2[working], seen, held)
+        _descend(columns, model, math.sqrt(tol), SWEEPS, self._stream, np.arange(u.size), u, t)
+        v = np.zeros_like(w)
+        v[working] = u - w[working]
+        return v, float(t @ t + held @ (v[working] ** 2))
+
+
+def _columns(
+    rows: Any, chosen: Indices, scales: Vector, working: Indices, d: int
+) -> tuple[Indices, NDArray[np.int32], Vector]:
+    """The working columns of the chosen rows, each row times √scale: where each begins, and their rows and entries."""
+    place = np.full(d, -1, np.int32)
+    place[working] = np.arange(working.size, dtype=np.int32)
+    counts = np.zeros(working.size + 1, np.int64)
+    _count(rows, chosen, place, counts)
+    indptr = np.cumsum(counts)
+    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
+    _fill(rows, chosen, np.sqrt(scales), place, indptr[:-1].copy(), indices, data)
+    return indptr, indices, data
+
+
+@kernel
+def _count(rows, chosen, place, counts):
+    for m in range(chosen.size):
+        i = chosen[m]
+        if m + AHEAD < chosen.size:
+            rows.fetch(chosen[m + AHEAD])
+        for k in range(rows.begin(i), rows.end(i)):
+            j = place[rows.column(i, k)]
+            if j >= 0:
+                counts[j + 1] += 1
+    if rows.intercept != 0.0 and place[place.size - 1] >= 0:
+        counts[place[place.size - 1] + 1] += chosen.size
+
+
+@kernel
+def _fill(rows, chosen, roots, place, ends, indices, data):
+    last = place[place.size - 1] if rows.intercept != 0.0 else -1
+    for m in range(chosen.size):
+        i, root = chosen[m], roots[m]
+        if m + AHEAD < chosen.size:
+            rows.fetch(chosen[m + AHEAD])
+        for k in range(rows.begin(i), rows.end(i)):
+            j = place[rows.column(i, k)]
+            if j >= 0:
+                indices[ends[j]] = m
+                data[ends[j]] = root * rows.entry(i, k)
+                ends[j] += 1
+        if last >= 0:
+            indices[ends[last]] = m
+            data[ends[last]] = root
+            ends[last] += 1
+
+
+@kernel
+def _descend(columns, model, tol, sweeps, stream, order, u, t):
+    """Sweeps of coordinate descent until none moves u by more than tol times what the first did; t = X (u - w).
+
+    What is zero is passed over until the others have settled.
+    """
+    indptr, indices, data = columns
+    g, w, l1, l2, seen, held = model
+    goal, everywhere = -1.0, True
+    for _ in range(sweeps):
+        worst = 0.0
+        _shuffle(order, stream)
+        for j in order:
+            if u[j] == 0.0 and not everywhere:
+                continue
+            r = g[j] + held[j] * (u[j] - w[j])
+            for k in range(indptr[j], indptr[j + 1]):
+                r += data[k] * t[indices[k]]
+            curve = seen[j] + held[j]
+            change = best(curve, r, u[j], l1[j], l2[j]) - u[j]
+            if change != 0.0:
+                u[j] += change
+                worst = max(worst, abs(change) * math.sqrt(curve + l2[j]))
+                for k in range(indptr[j], indptr[j + 1]):
+                    t[indices[k]] += change * data[k]
+        goal = tol * worst if goal < 0.0 else goal
+        if worst <= goal and everywhere:
+            return
+        everywhere = worst <= goal
+
+
+@inline
+def _shuffle(order, stream):
+    for k in range(order.size - 1, 0, -1):
+        other = uniform_index(stream, k + 1)
+        order[k], order[other] = order[other], order[k]
