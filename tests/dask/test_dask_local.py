@@ -70,3 +70,15 @@ def test_pickled_in_mid_run_it_goes_on_to_the_same_bits():
     gradient = problem.gradient(first)
     ends = [each.run(problem, first, gradient, 3.0, careful=False).w for each in (loop, again)]
     assert np.array_equal(*ends)
+
+
+def test_large_partitions_first_go_towards_their_own_minimiser():
+    rows = RNG.standard_normal((20_000, 5))
+    labels = np.sign(rows @ [1.0, -1.0, 0.5, 0.0, 0.0] + RNG.standard_normal(20_000))
+    problem = bg.Problem(rows, labels, bg.Logistic(), bg.SquaredL2(1e-4), fit_intercept=True)
+    best = bg.minimise(problem, passes=20, seed=0).value
+    loop = Loop(problem, bg.Auto(), "auto", 0)
+    moved = loop.approach(problem, np.zeros(6))
+    assert best <= problem.value(moved.w) < best + 1e-3
+    small = bg.Problem(X, Y, bg.Logistic(), bg.SquaredL2(1e-4), fit_intercept=True)
+    assert Loop(small, bg.Auto(), "auto", 0).approach(small, np.zeros(6)) is None

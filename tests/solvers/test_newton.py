@@ -12,7 +12,7 @@ from banditgrad.solvers.newton.columns import ColumnCurvature
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
-from banditgrad.solvers.newton.solver import _sample_sizes
+from banditgrad.solvers.newton.solver import sample_sizes
 from banditgrad.solvers.newton.view import View, draw_view
 from hard import hard_minimum, hard_problems, minimiser
 from tables import LOSSES, PENALTIES
@@ -271,8 +271,8 @@ def many_rows(rng, n=20_000, d=15):
 
 def test_samples_of_growing_size_lead_to_the_neighbourhood(rng):
     X, y = many_rows(rng)
-    assert _sample_sizes(len(y), 15) == [312, 2500]
-    assert _sample_sizes(1000, 15) == []
+    assert sample_sizes(len(y), 15) == [312, 2500]
+    assert sample_sizes(1000, 15) == []
     problem = bg.Problem(sp.csr_array(X), y, bg.Logistic(), bg.L1(1e-3))
     result = bg.minimise(problem, bg.SampledNewton(), bg.Mabs(), passes=10, seed=0)
     gaps = result.history.value - bg.minimise(problem, bg.SampledNewton(), passes=30, seed=1).value

@@ -1,7 +1,7 @@
 """The rounds of one problem, as the driver sees them: what to ask of the partitions, and what to make of the answers.
 
-A round is one inner loop on every partition, started at w with the gradient of the whole, and one evaluation of F and
-its gradient at the mean of where the loops came to, which serves the next round as well. F never rises:
+A round is one inner loop on every partition (`local`), started at w with the gradient of the whole, and one evaluation
+of F and its gradient at the mean of where the loops came to, which serves the next round as well. F never rises:
 
 1. The mean, completed with what earlier rounds teach (`subspace`), is taken if F is less there.
 2. If not, the loops went too far, as they do where partitions are not alike. Between w and that point there is a better
@@ -38,12 +38,16 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Move:
-    """Ask for inner loops from w, where ∇f is `gradient`; `careful`: with shorter steps than before."""
+    """Ask for inner loops from w, where ∇f is `gradient`; `careful`: with shorter steps than before.
+
+    From a w that is `far` partitions may go towards their own minimisers.
+    """
 
     w: Vector
     gradient: Vector
     passes: float
     careful: bool
+    far: bool
 
 
 class Shape(NamedTuple):
@@ -109,7 +113,7 @@ class Descent:
         return self.shape.smoothness if self.shape.smoothness > 0.0 else 1.0
 
     def _round(self, here: Point) -> Generator[Any, Any, Point]:
-        mean = yield Move(here.w, here.gradient, self._length, self._careful)
+        mean = yield Move(here.w, here.gradient, self._length, self._careful, far=not here.w.any())
         self.passes += self._length
         self._careful = False
         point = yield from self._completed(here, mean)

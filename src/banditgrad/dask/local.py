@@ -4,6 +4,9 @@
 
 The rows and the bandit that draws them are the partition's, ∇f(w̃) is that of all partitions: at the minimiser of the
 whole problem the loop stands still, whatever the partition holds.
+
+In the first round, far from there, samples of a partition show the way sooner: large partitions descend on rows that
+their bandits draw, as `SampledNewton` does.
 """
 
 import math
@@ -18,6 +21,7 @@ from banditgrad.rows import add, dot
 from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers.base import BAD_INDEX, Batch, draw_batch, new_batch
 from banditgrad.solvers.drift import arrived, depart, new_drift
+from banditgrad.solvers.newton.solver import SampledNewton, approach, sample_sizes
 from banditgrad.solvers.pace import LARGEST, Pace, keep_pace, largest_curve, new_pace, note
 
 Vector = NDArray[np.float64]
@@ -55,6 +59,10 @@ class Loop:
         )
         pace = new_pace(problem, step_size, means=True)
         self._safe = pace.step[0]
+        self._newton: Any = None
+        if hasattr(problem.loss, "second_derivative"):
+            other_seed = int(np.random.default_rng(seed).integers(2**63))
+            self._newton = SampledNewton().start(problem, np.zeros(problem.dimension), other_seed)
         self.snapshot = np.full(problem.dimension, math.nan)
         self.state = LoopState(
             drift=new_drift(problem, np.zeros(problem.dimension), pace.step[0], mean=True),
@@ -68,6 +76,8 @@ class Loop:
         """Have the loops compiled, so that this does not count as work."""
         w, parts = np.zeros(problem.dimension), problem.parts
         _take_snapshot(parts._replace(norms2=parts.norms2[:0]), w, self.state.table, np.zeros_like(w))
+        if self._newton is not None:
+            SampledNewton().advance(problem, self._newton, self.sampling.state, 0)
         self._depart(w, w)
         _inner_loop(parts, self.state, self.sampling.state, 0)
         arrived(self.state.drift, self.state.pace.step[0])
@@ -79,6 +89,15 @@ class Loop:
         self.snapshot = w.copy()
         return value, gradient
 
+    def approach(self, problem: Problem, w: Vector) -> Moved | None:
+        """From w towards the partition's own minimiser, on samples; None where rows are few or the loss is rough."""
+        if self._newton is None or not sample_sizes(problem.n, problem.dimension):
+            return None
+        self._newton.w = w.copy()
+        if not approach(problem, self._newton, self.sampling.state):
+            raise self._astray(problem)
+        return Moved(self._newton.w, np.zeros(2))
+
     def run(self, problem: Problem, w: Vector, gradient: Vector, passes: float, careful: bool) -> Moved:
         """Start at w, where ∇f, that of all partitions, is `gradient`; `careful`: with shorter steps than before."""
         if not np.array_equal(w, self.snapshot):
@@ -89,12 +108,15 @@ class Loop:
         self._depart(w, gradient)
         done = _inner_loop(problem.parts, state, self.sampling.state, steps)
         if done == BAD_INDEX:
-            who = type(self.sampling.sampler).__name__
-            raise IndexError(f"{who} drew an index outside 0..{problem.n - 1}: a fault in the sampler.")
+            raise self._astray(problem)
         if done < steps:  # a number was not finite
             self._slow_down()
             return Moved(w.copy(), np.zeros(2))
         return Moved(arrived(state.drift, state.pace.step[0]).total / steps, state.noise / steps)
+
+    def _astray(self, problem: Problem) -> IndexError:
+        who = type(self.sampling.sampler).__name__
+        return IndexError(f"{who} drew an index outside 0..{problem.n - 1}: a fault in the sampler.")
 
     def _depart(self, w: Vector, gradient: Vector) -> None:
         drift, pace = self.state.drift, self.state.pace

@@ -188,7 +188,9 @@ class Partition:
         if isinstance(request, Evaluate):
             value, gradient = loop.evaluate(problem, request.w)
             return np.concatenate([[value], gradient])
-        moved = loop.run(problem, request.w, request.gradient, request.passes, request.careful)
+        moved = loop.approach(problem, request.w) if request.far else None
+        if moved is None:
+            moved = loop.run(problem, request.w, request.gradient, request.passes, request.careful)
         return np.concatenate([moved.noise, moved.w])
 
     def _loop(self, c: int) -> Loop:

@@ -74,7 +74,7 @@ class SampledNewton(Solver):
             if state.descent is not None:
                 if not state.descent.settled:
                     state.descent.step(FINE)
-            elif _approach(problem, state, sampler):
+            elif approach(problem, state, sampler):
                 view = View(problem)
                 state.descent = Descent(problem, view, state.curvature(view), state.w)
             else:
@@ -94,10 +94,10 @@ class SampledNewton(Solver):
         return None if state.descent is None else Known(state.descent.value, state.descent.gradient)
 
 
-def _approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
+def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     """Descend on samples of growing size; False where the sampler drew what is not a row."""
     d = problem.dimension
-    for m in _sample_sizes(problem.n, d):
+    for m in sample_sizes(problem.n, d):
         view = draw_view(problem, sampler, m)
         if view is None:
             return False
@@ -127,7 +127,7 @@ def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
     minimise_quadratic(np.eye(1), one, one, one, one, 1.0)
 
 
-def _sample_sizes(n: int, d: int) -> list[int]:
+def sample_sizes(n: int, d: int) -> list[int]:
     sizes: list[int] = []
     m = n // GROWTH
     while m >= max(FEWEST, PER_COORDINATE * d):
