@@ -209,6 +209,16 @@ def test_coordinate_descent_minimises_the_model(wide_data, rng, rows):
     assert 30 < curvature.move(view.bends, 0.3) < 150
 
 
+def test_columns_keep_to_the_room_they_have(wide_data, monkeypatch):
+    monkeypatch.setattr("banditgrad.solvers.newton.columns.ROOM", 6000)
+    problem = problem_of(wide_data)
+    view = View(problem)
+    view.look(np.zeros(701))
+    assert 10 < ColumnCurvature(view, new_stream(0)).move(view.bends, 1.0) < 60  # of 300 rows with 210 entries each
+    result = bg.minimise(problem, bg.SampledNewton(), passes=200, seed=0)
+    assert result.value < problem.value(minimiser(problem)) + 1e-6
+
+
 @pytest.mark.parametrize("rows", ["dense", "sparse"])
 @pytest.mark.parametrize(("loss", "penalty"), [("Logistic", "L1"), ("SquaredHinge", "ElasticNet"), ("Squared", "L1")])
 def test_wide_problems_with_zeros_converge(wide_data, loss, penalty, rows):

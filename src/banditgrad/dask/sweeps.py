@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from logging import CRITICAL
 from typing import Any
 from uuid import uuid4
 
@@ -59,7 +60,7 @@ def sweep_on(scheduler: str) -> Iterator[Sweep]:
     """A sweep on the cluster at an address such as tcp://10.0.0.1:8786, or on processes of this machine: "local"."""
     if scheduler == LOCAL:
         with (
-            distributed.LocalCluster(threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+            distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=CRITICAL) as cluster,
             distributed.Client(cluster) as client,
         ):
             yield Sweep(client)
