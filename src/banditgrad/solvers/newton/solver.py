@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._random import new_stream
+from banditgrad.losses import Squared
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
 from banditgrad.solvers.newton import costs
 from banditgrad.solvers.newton.columns import ColumnCurvature
@@ -30,7 +31,7 @@ GROWTH = 8  # of the samples, the last of which has n / 8 rows
 FEWEST, PER_COORDINATE = 256, 10  # rows of a sample: in all, and for each coordinate of w
 STEPS = 8  # on one sample at most
 NOISE = 2.0  # times F d/m, the order of a sample's own error: what promises less is not worth a step on it
-COARSE, FINE = 0.1, 0.01  # how well the models are minimised on samples and on all rows
+COARSE, FINE, EXACT = 0.1, 0.01, 1e-5  # how well models are minimised: on samples, on all rows, and where F is a model
 HOLD = 0.1  # times the mean curvature times d/m: a ridge on samples, for features that they have hardly seen
 
 
@@ -43,6 +44,7 @@ class SampledNewtonState:
         wide = ColumnCurvature if l1 > 0.0 else RowCurvature
         self._kind = Curvature if costs.matrix_pays(problem) else wide
         self.descent: Descent | None = None
+        self.tol = FINE
 
     def curvature(self, view: View) -> Curvature | RowCurvature | ColumnCurvature:
         return self._kind(view, self._stream)
@@ -73,12 +75,10 @@ class SampledNewton(Solver):
         for done in range(steps):
             if state.descent is not None:
                 if not state.descent.settled:
-                    state.descent.step(FINE)
-            elif approach(problem, state, sampler):
-                view = View(problem)
-                state.descent = Descent(problem, view, state.curvature(view), state.w)
-            else:
+                    state.descent.step(state.tol)
+            elif not _begin(problem, state, sampler):
                 return BAD_INDEX
+            assert state.descent is not None
             state.w = state.descent.w
             if not np.isfinite(state.descent.value):
                 return done
@@ -92,6 +92,25 @@ class SampledNewton(Solver):
 
     def known(self, problem: Any, state: SampledNewtonState) -> Known | None:
         return None if state.descent is None else Known(state.descent.value, state.descent.gradient)
+
+
+def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
+    """Come near the minimiser and look at all rows; False where the sampler drew what is not a row."""
+    if isinstance(problem.loss, Squared):
+        descent = _on_all_rows(problem, state)
+        if descent.share >= 1.0:  # the model is F itself: one step is enough, from anywhere
+            state.descent, state.tol = descent, EXACT
+            descent.step(EXACT)
+            return True
+    if not approach(problem, state, sampler):
+        return False
+    state.descent = _on_all_rows(problem, state)
+    return True
+
+
+def _on_all_rows(problem: Any, state: SampledNewtonState) -> Descent:
+    view = View(problem)
+    return Descent(problem, view, state.curvature(view), state.w)
 
 
 def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
