@@ -142,6 +142,8 @@ def draw(path: Path, points: Sequence[Point]) -> None:
         here = [point for point in points if point.task == task and (point.library != OURS or point.contender == OURS)]
         for library in dict.fromkeys(point.library for point in here):
             x, y = _envelope([point for point in here if point.library == library])
+            if len(x) == 1:  # there in one step: a line down to it, as a point at the edge is easily missed
+                x, y = [x[0], x[0]], [1.0, y[0]]
             style = {"linewidth": 2.2, "zorder": 3} if library == OURS else {"linewidth": 1.2}
             handles[library] = axis.plot(
                 x, y, color=COLOURS.get(library), marker="o", markersize=2.5, label=library, **style
