@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import inline, kernel
 from banditgrad._random import uniform_index
 from banditgrad.rows import Dense
-from banditgrad.solvers.newton.curvature import Sample
+from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.quadratic import best
 from banditgrad.solvers.newton.view import AHEAD, View
 
@@ -22,31 +22,21 @@ Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 SWEEPS = 30  # over the working coordinates at most, for one minimiser
-USUAL = 8.0  # as many as a minimiser takes as a rule: by it the sample's size is chosen
 ROOM = 1e8  # entries of a sample at most: of rows beyond the memory not all can be turned to columns
 
 
-class ColumnCurvature:
+class ColumnCurvature(RowCurvature):
     """An estimate of the Hessian of the rows in view, as the columns of the rows that were sampled."""
 
     def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
-        self.view, self.sample = view, Sample(view, stream)
-        view.diagonal = np.zeros(view.gradient.size)
-        self._chosen, self._scales, self._stream = np.zeros(0, np.int64), np.zeros(0), stream
-        rows = view.parts.rows
+        super().__init__(view, stream)
+        rows, self._stream = view.parts.rows, stream
         held = (rows.matrix if isinstance(rows, Dense) else rows.data).size * (view.size / view.parts.norms2.size)
         self._most = ROOM / max(held, 1.0)
 
-    def cost(self, problem: Any, lengths: Vector) -> float:
-        """Of the sweeps over all rows, which have so many entries."""
-        return USUAL * 2.0 * max(float(lengths.sum()), 1.0)
-
     def move(self, bends: Vector, share: float) -> int:
-        """A new sample of about share · size rows, or all of them where the share is 1 or more, if there is room."""
-        self.sample.begin(bends, afresh=True)
-        picked, changes = self.sample.pick(bends, min(share, self._most))
-        self._chosen, self._scales = self.view.rows(picked).copy(), changes.copy()
-        return picked.size
+        """A new sample, of no more rows than there is room for."""
+        return super().move(bends, min(share, self._most))
 
     def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
         """The change v of w that minimises the quadratic model, to √tol, and the <v, M v> of it."""

@@ -46,7 +46,7 @@ class SampledNewtonState:
         self.descent: Descent | None = None
         self.tol = FINE
 
-    def curvature(self, view: View) -> Curvature | RowCurvature | ColumnCurvature:
+    def curvature(self, view: View) -> Curvature | RowCurvature:
         return self._kind(view, self._stream)
 
 
@@ -141,7 +141,7 @@ def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
     zeros, one = np.zeros(problem.dimension), np.ones(1)
     curvature = state.curvature(view)
     curvature.move(view.bends, 1.0)
-    if not isinstance(curvature, Curvature):
+    if isinstance(curvature, RowCurvature):
         curvature.minimise(zeros, zeros, zeros, zeros, 1.0)
     minimise_quadratic(np.eye(1), one, one, one, one, 1.0)
 
