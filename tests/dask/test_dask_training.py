@@ -8,6 +8,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sparse
 from collections_of_rows import imbalanced, least_value, sparse_blocks
 from distributed import Client, LocalCluster
 from sklearn.base import clone
@@ -84,13 +85,20 @@ def test_bytes_per_round_grow_with_features_and_partitions_not_with_rows(client)
 
 
 def test_rows_stay_where_they_are(client):
-    """No worker sends another more than vectors, let alone its rows."""
-    wide = dask.persist(sparse_blocks(X, EVEN))[0]
-    before = client.run(lambda dask_worker: sum(log["total"] for log in dask_worker.transfer_outgoing_log))
-    BanditClassifier(random_state=0).fit(wide, da.from_array(Y, chunks=(EVEN,)).persist())
-    after = client.run(lambda dask_worker: sum(log["total"] for log in dask_worker.transfer_outgoing_log))
-    rows = X.data.nbytes + X.indices.nbytes
-    assert sum(after.values()) - sum(before.values()) < rows / 4
+    """No worker sends another more than vectors and labels, let alone its rows."""
+    many, labels = sparse.vstack([X] * 10).tocsr(), np.tile(Y, 10)
+    sizes = (7500,) * 4
+    wide, marks = dask.persist(sparse_blocks(many, sizes), da.from_array(labels, chunks=(sizes,)))
+    before = client.run(_sent)
+    BanditClassifier(random_state=0).fit(wide, marks)
+    sent = sum(client.run(_sent).values()) - sum(before.values())
+    rows = many.data.nbytes + many.indices.nbytes
+    assert sent < rows / 8
+
+
+def _sent(dask_worker):
+    """Bytes that the worker sent to others so far."""
+    return sum(log["total"] for log in dask_worker.transfer_outgoing_log)
 
 
 def test_weights_and_class_weights_count_as_in_the_local_estimator(client):

@@ -237,6 +237,20 @@ def test_auto_is_adaptive_only_where_it_pays(rng):
     assert np.sum(unlike / sampling.probabilities()) < 0.5 * np.sum(unlike * n)
 
 
+@pytest.mark.parametrize(("fall", "expected"), [(1.0, True), (0.9, True), (0.4, False)])
+def test_auto_stays_uniform_while_the_variance_goes_by_itself(rng, fall, expected):
+    """The a_i come to differ over the first passes, and fall by a factor in each."""
+    n, block = 20000, 200
+    unlike, adaptive = rng.standard_normal(n), []
+    sampling = bg.Auto().start(n, seed=0)
+    for t in np.arange(0.0, 20.0, block / n):
+        i, p = sampling.draw(block)
+        spread = min(t / 2.0, 2.0)
+        sampling.update(i, fall**t * np.exp(spread * unlike[i] - spread**2 / 2.0), p)
+        adaptive.append(sampling.statistics()["adaptive"])
+    assert any(adaptive) == expected
+
+
 def test_auto_starts_adaptive_where_rows_differ_and_gives_up_where_gradients_do_not(rng):
     n = 2000
     sampling, adaptive = run_auto(np.ones(n), 8 * n, smoothness=np.exp(2.0 * rng.standard_normal(n)))

@@ -5,9 +5,11 @@ While drawing uniformly, `Auto` looks at every eighth a_i and asks what `RecentN
 
     gain = mean(a) / mean(a / (n p)),    n p = (1 - θ) √a / mean(√a) + θ,
 
-and switches it on where the gain is worth the cost. While `RecentNorm` draws, the same a_i tell the gain that it has,
-mean(a) over mean(a / (n p)) with the p that was used; where that is too little, it is uniform again, and for twice as
-long before the next try.
+and switches it on where the gain is worth the cost: not while the a_i themselves fall fast from pass to pass, as those
+of a variance-reduced solver do on rows that are alike. There the number of rows sets the pace, every row must be met
+before its part of the variance goes, and a gain at each step saves next to no passes. While `RecentNorm` draws, the
+same a_i tell the gain that it has, mean(a) over mean(a / (n p)) with the p that was used; where that is too little, it
+is uniform again, and for twice as long before the next try.
 """
 
 import math
@@ -24,10 +26,12 @@ from banditgrad.samplers.rivals import RecentNorm, RecentNormState
 
 WORTH_TRYING = 2.5  # the gain that must be promised
 WORTH_KEEPING = 1.5  # the gain that must be had
+FALLING = 0.6  # a mean of the a_i below this part of what it was a pass before needs no help
 LOOK_EVERY = 8
+QUARTERS = 4  # verdicts in a pass of uniform draws
 
-ON, DRAWS, LOOKS, WAIT = 0, 1, 2, 3  # indices into `clock`: whether adaptive; draws and looks since the last verdict;
-# draws until the next one
+ON, DRAWS, LOOKS, WAIT, VERDICTS, SLOW = 0, 1, 2, 3, 4, 5  # indices into `clock`: whether adaptive; draws and looks
+# since the last verdict; draws until the next one; verdicts since it is uniform; the last of them without a fast fall
 MEAN, MEAN_ROOT, MEAN_OTHER, ROOT = 0, 1, 2, 3  # indices into `sums`: of a, √a and a / (n p); the last mean of √a
 
 
@@ -38,6 +42,7 @@ class AutoState(NamedTuple):
     sums: NDArray[np.float64]
     n: int
     patience: NDArray[np.int64]  # draws between two verdicts while uniform; the least
+    past: NDArray[np.float64]  # the mean of the a_i at the last QUARTERS verdicts
 
     def draw(self):
         return self.adaptive.draw() if self.clock[ON] == 1 else uniform_index(self.stream, self.n)
@@ -79,9 +84,11 @@ def _judge(state):
     gain = sums[MEAN] / sums[MEAN_OTHER] if sums[MEAN_OTHER] > 0.0 else 1.0
     if clock[ON] == 1 and gain < WORTH_KEEPING:
         clock[ON] = 0
+        clock[VERDICTS] = 0
+        clock[SLOW] = QUARTERS
         patience[0] *= 2
         clock[WAIT] = patience[0]
-    elif clock[ON] == 0 and gain > WORTH_TRYING:
+    elif clock[ON] == 0 and not _falls(state, sums[MEAN] / clock[LOOKS]) and gain > WORTH_TRYING:
         clock[ON] = 1
         clock[WAIT] = 2 * state.n  # it needs a pass to learn
     elif clock[ON] == 1:
@@ -97,6 +104,22 @@ def _judge(state):
     clock[LOOKS] = 0
 
 
+@inline
+def _falls(state, mean):
+    """Whether the a_i fell fast at some time in the last pass; remembers their mean, smoothed over verdicts."""
+    clock, past, patience = state.clock, state.past, state.patience[0]
+    verdicts = clock[VERDICTS]
+    if verdicts > 0:
+        last = past[(verdicts - 1) % QUARTERS]
+        mean = last + (mean - last) / QUARTERS
+    back = max(1, min(QUARTERS, state.n // patience))  # verdicts in a pass
+    fast = verdicts >= back and mean < past[(verdicts - back) % QUARTERS] * FALLING ** (back * patience / state.n)
+    past[verdicts % QUARTERS] = mean
+    clock[VERDICTS] += 1
+    clock[SLOW] = 0 if fast else clock[SLOW] + 1
+    return clock[SLOW] < back
+
+
 @dataclass(frozen=True)
 class Auto(Sampler):
     """`RecentNorm` where it pays, uniform where it does not, as measured while running.
@@ -109,12 +132,13 @@ class Auto(Sampler):
         L = setup.smoothness
         differ = L is not None and L.max() > 0.0 and L.mean() > WORTH_KEEPING * np.sqrt(L).mean() ** 2
         mix = "uniform" if L is None else "blend"
-        patience = max(256, setup.n // 4)
+        patience = max(256, setup.n // QUARTERS)
         return AutoState(
             adaptive=RecentNorm(theta=0.5, mix=mix).state(setup),
             stream=setup.stream,
-            clock=np.array([int(differ), 0, 0, 2 * max(setup.n, 256) if differ else patience]),
+            clock=np.array([int(differ), 0, 0, 2 * max(setup.n, 256) if differ else patience, 0, QUARTERS]),
             sums=np.zeros(4),
             n=setup.n,
             patience=np.array([patience, patience]),
+            past=np.zeros(QUARTERS),
         )
