@@ -37,7 +37,7 @@ BOOK_SIZE = START + BUCKETS + 1
 # Random numbers come in tickets of three (coin, place, acceptance), so that it is known which ones a later draw uses.
 TICKET = 3
 AHEAD = 16 * TICKET
-PREFETCH_FROM = 1 << 15  # with fewer items the slots are in the processor's cache anyway
+PREFETCH_FROM = 1 << 12  # with fewer items the slots are in the processor's cache anyway
 
 
 @bridge
@@ -61,11 +61,11 @@ class Urn(NamedTuple):
             bound = n if uniform else self.book[ENDS + WINDOW]
             if biased(bits, np.uint64(bound)):
                 continue
-            k = np.int64(below(bits, np.uint64(bound)))
-            if uniform:
-                break
-            k, bound_exponent = _place(self.book, k)
-            if accept < self.slots[k].m * power_of_two(self.slots[k].e - bound_exponent):
+            r = np.int64(below(bits, np.uint64(bound)))
+            k, bound_exponent = _place(self.book, r)
+            k = r if uniform else k  # selected, not branched on: nobody can foretell the coin
+            chance = self.slots[k].m * power_of_two(self.slots[k].e - bound_exponent)
+            if accept < (1.0 if uniform else chance):
                 break
         self.book[LAST] = k
         return np.int64(self.slots[k].id)

@@ -146,13 +146,15 @@ def _caught_up(drift, j, now, gamma):
     """w of coordinate j as of now; its sum is brought up to date."""
     c, l1, l2, tables = drift.coordinates, drift.l1, drift.l2, drift.tables
     w, g, missed = c[j].w, c[j].g, now - c[j].seen
-    side = math.copysign(1.0, w) if w != 0.0 else -math.copysign(1.0, g)
-    end, total = _run(w, gamma * (g + side * l1), l2, missed, tables)
-    if not (l1 == 0.0 or missed == 0.0 or side * end > 0.0):  # else w stays on its side of zero: most often
-        if w == 0.0 or (drift.total.size == 0 and abs(g) <= l1):  # it comes to zero, if it is not there, and stays
-            end, total = 0.0, 0.0
-        else:
+    if l1 == 0.0:
+        end, total = _run(w, gamma * g, l2, missed, tables)
+    else:
+        side = math.copysign(1.0, w) if w != 0.0 else -math.copysign(1.0, g)
+        end, total = _run(side * w, gamma * (side * g + l1), l2, missed, tables)
+        if end < 0.0 and w != 0.0 and (abs(g) > l1 or drift.total.size > 0):  # rare: how it meets zero matters
             end, total = travelled(w, g, l1, l2, gamma, np.int64(missed), tables)
+        else:  # it stays on its side of zero, or comes to zero and stays: no branch, which could not be foretold
+            end, total = side * max(end, 0.0), side * max(total, 0.0)
     if drift.total.size > 0:
         c[j].total += total
     return end
