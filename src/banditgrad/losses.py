@@ -76,10 +76,8 @@ class Logistic(NamedTuple):
 
     def derivative(self, z, y):
         m = y * z
-        if m > 0.0:
-            e = math.exp(-m)
-            return -self.scale * y * e / (1.0 + e)
-        return -self.scale * y / (1.0 + math.exp(m))
+        e = math.exp(-abs(m))
+        return -self.scale * y * (e if m > 0.0 else 1.0) / (1.0 + e)
 
     def second_derivative(self, z, y):
         e = math.exp(-abs(z))

@@ -77,7 +77,10 @@ def _sgd(parts, state, sampler, steps):
         state.stride.measure_batch(parts, batch)
         gamma = state.stride.step_at(state.time[0])
         shrinkage.shrink(w, gamma)  # the sub-gradient is taken at w^t, before the gradient step
-        for k in range(batch.i.size):
+        if batch.i.size == 1:
+            shrinkage.catch_and_add(parts.rows, batch.i[0], w, gamma, -gamma * batch.factor[0])
+            continue
+        for k in range(batch.i.size):  # rows may share coordinates
             shrinkage.catch_step(parts.rows, batch.i[k], w, gamma)
         for k in range(batch.i.size):
             add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)

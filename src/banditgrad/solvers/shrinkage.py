@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline, kernel
-from banditgrad.rows import Csr, dot
+from banditgrad.rows import Csr, add, dot
 
 Vector = NDArray[np.float64]
 
@@ -73,6 +73,10 @@ class Eager(NamedTuple):
 
     def catch_step(self, rows, i, w, gamma):
         """Bring the coordinates of row i, which lag by just the last step, of size gamma, up to date."""
+
+    def catch_and_add(self, rows, i, w, gamma, scale):
+        """`catch_step`, then w += scale · x_i."""
+        add(rows, i, scale, w)
 
     def settle(self, w):
         """Bring every coordinate, and the sum, up to date."""
@@ -141,6 +145,18 @@ class LazySubgradient(NamedTuple):
                 self.seen[j] = now
                 _single_step(self, w, j, gamma, t)
 
+    def catch_and_add(self, rows, i, w, gamma, scale):
+        now = self.clock[STEP]
+        t = self.clock[BEFORE] + now
+        for k in range(rows.begin(i), rows.end(i)):
+            j = rows.column(i, k)
+            if self.seen[j] != now:
+                self.seen[j] = now
+                _single_step(self, w, j, gamma, t)
+            w[j] += scale * rows.entry(i, k)
+        if rows.intercept != 0.0:
+            w[w.size - 1] += scale
+
     def shrink(self, w, gamma):
         t = self.clock[BEFORE] + self.clock[STEP] + 1
         d = self.seen.size
@@ -193,10 +209,10 @@ def _new_block(clock):
 @inline
 def _proximal(tables, w, a, b):
     """w after the proximal steps a to b of the block."""
-    if w == 0.0 or a == b:
+    if a == b:
         return w
     v = tables[b, P] * (abs(w) * tables[a, INVERSE_P] - (tables[b, C] - tables[a, C]))
-    return math.copysign(v, w) if v > 0.0 else 0.0
+    return math.copysign(max(v, 0.0), w)
 
 
 @inline
@@ -204,8 +220,8 @@ def _single_step(lazy, w, j, gamma, t):
     """Step t of coordinate j, as equation (2) has it."""
     if lazy.weighted_sum.size > 0:
         lazy.weighted_sum[j] += t * w[j]
-    if w[j] != 0.0:
-        w[j] -= gamma * (math.copysign(lazy.l1, w[j]) + lazy.l2 * w[j])
+    l1 = lazy.l1 if w[j] != 0.0 else 0.0
+    w[j] -= gamma * (math.copysign(l1, w[j]) + lazy.l2 * w[j])
 
 
 @inline
@@ -218,6 +234,10 @@ def _catch_up(lazy, w, j, b):
     tables, before = lazy.tables, lazy.clock[BEFORE]
     averaging = lazy.weighted_sum.size > 0
     sign, v, total = math.copysign(1.0, w[j]), abs(w[j]), 0.0
+    level = v * tables[a, INVERSE_P] + tables[a, C]
+    if level > tables[b, C] and not averaging:  # it stays on its side of zero
+        w[j] = sign * (tables[b, P] * (level - tables[b, C]))
+        return
     while a < b and v != 0.0:
         level = v * tables[a, INVERSE_P] + tables[a, C]
         crosses = level < tables[a + 1, C]
