@@ -244,7 +244,11 @@ def bits_float(typingctx: Any, bits: Any) -> Any:
 
 @intrinsic
 def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-    """Ask the processor to bring array[index], or the start of that row, into its cache; no effect on results."""
+    """Ask the processor to bring array[index], or the start of that row, into its cache; no effect on results.
+
+    What is read-only is asked for such that it may stay in the caches of other processors, too.
+    """
+    writes = int(array.mutable)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         parts = context.make_array(signature.args[0])(context, builder, args[0])
@@ -253,7 +257,7 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
         i32 = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, i32, i32, i32])
         function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
-        builder.call(function, [address, ir.Constant(i32, 1), ir.Constant(i32, 3), ir.Constant(i32, 1)])
+        builder.call(function, [address, ir.Constant(i32, writes), ir.Constant(i32, 3), ir.Constant(i32, 1)])
         return context.get_dummy_value()
 
     return types.void(array, types.int64), codegen

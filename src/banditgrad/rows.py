@@ -74,6 +74,9 @@ class Csr(NamedTuple):
         prefetch(self.indices, first)
         prefetch(self.data, first)
         prefetch(self.data, first + 8)
+        last = min(max(np.int64(self.indptr[i + 1]) - 1, first), first + 16)  # longer rows come by themselves
+        prefetch(self.indices, last)
+        prefetch(self.data, last)
 
 
 # Sums may be reordered, so that dense dot products use vector instructions.
