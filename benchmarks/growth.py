@@ -21,7 +21,7 @@ from rich.table import Table
 # NumPy and banditgrad are imported in the functions: some of the jobs measure just that.
 
 COLUMNS = 256  # of the memory-mapped file
-ALLOWED = 512  # MB of memory for the process that trains on it
+ALLOWED = 512  # MB of memory that training on it may take
 PASSES = 2
 
 
@@ -81,7 +81,8 @@ def growth(sizes):
 
 def memory_map(gigabytes):
     n = int(gigabytes * 1e9 / (4 * COLUMNS))
-    table = Table(title=f"A file of {gigabytes:g} GB with {ALLOWED} MB allowed", title_justify="left")
+    title = f"A file of {gigabytes:g} GB with {ALLOWED} MB allowed besides what the libraries take"
+    table = Table(title=title, title_justify="left")
     for column in ("limit", "outcome", "memory of its own, MB", "pages of the file, MB", "s per pass"):
         table.add_column(column, justify="left" if column in ("limit", "outcome") else "right")
     with tempfile.TemporaryDirectory() as folder:
@@ -155,9 +156,8 @@ def job_map(path, limit):
     warm = np.ones((64, COLUMNS), np.float32)
     small = bg.Problem(warm, np.ones(64), bg.Logistic(), bg.SquaredL2(1e-4))
     bg.minimise(small, passes=1, seed=0)  # compiles: its memory is not that of training
-    allowed = ALLOWED * 2**20
-    if limit == "AS":  # what is mapped already, mostly shared libraries, comes on top
-        allowed += _status("VmSize") * 1024
+    taken = _status({"DATA": "VmData", "AS": "VmSize"}[limit])  # by libraries and the compiler
+    allowed = ALLOWED * 2**20 + taken * 1024
     resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (allowed, allowed))
     X = np.load(path, mmap_mode="r")
     y = np.where(X[:, 0] > 0, 1.0, -1.0)

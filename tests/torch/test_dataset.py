@@ -47,6 +47,15 @@ def test_the_index_comes_with_the_sample(kind, samples, expected):
     assert dataset.__getitems__([0, 1, 1])[1:] == [expected, expected]
 
 
+def test_tensors_at_once_are_the_samples_one_by_one():
+    rows = torch.arange(12.0).reshape(4, 3)
+    dataset = IndexedDataset(TensorDataset(rows, rows[:, 0].long()))
+    for sample, i in zip(dataset.__getitems__([3, 0, 3]), [3, 0, 3], strict=True):
+        for one, other in zip(sample, dataset[i], strict=True):
+            assert torch.equal(torch.as_tensor(one), torch.as_tensor(other))
+        assert sample[1].dtype == torch.int64
+
+
 def test_indices_collate_to_whole_numbers():
     dataset = IndexedDataset(TensorDataset(torch.zeros(3, 2)))
     _, idx = default_collate(dataset.__getitems__([2, 0]))

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch.utils.data import Dataset, IterableDataset
+import torch
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 
 class IndexedDataset(Dataset):
@@ -30,6 +31,9 @@ class IndexedDataset(Dataset):
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """The samples of a whole batch; torch's loaders prefer to ask for this."""
+        if type(self.dataset) is TensorDataset:  # one look-up per tensor, not per sample
+            chosen = torch.as_tensor(indices)
+            return list(zip(*(tensor[chosen].unbind() for tensor in self.dataset.tensors), indices, strict=True))
         if hasattr(self.dataset, "__getitems__"):
             samples = self.dataset.__getitems__(indices)
         else:
