@@ -60,12 +60,12 @@ class Shape(NamedTuple):
 
 
 class Descent:
-    """One problem's way down. `here` is the best point so far, `passes` the rows drawn, in passes over the data."""
+    """One problem's way down. `here` is the best point so far."""
 
     here: Point
 
     def __init__(self, shape: Shape) -> None:
-        self.shape, self.rounds, self.passes = shape, 0, 0.0
+        self.shape, self.rounds = shape, 0
         self._memory = Memory(shape.l1, shape.l2, shape.penalised)
         self._length, self._careful = LONGEST, False
 
@@ -114,7 +114,6 @@ class Descent:
 
     def _round(self, here: Point) -> Generator[Any, Any, Point]:
         mean = yield Move(here.w, here.gradient, self._length, self._careful, far=not here.w.any())
-        self.passes += self._length
         self._careful = False
         point = yield from self._completed(here, mean)
         if point.value < here.value:

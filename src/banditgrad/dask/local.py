@@ -40,10 +40,11 @@ class LoopState(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Where an inner loop came to, and the two sums of its noise."""
+    """Where an inner loop came to, the two sums of its noise, and the rows drawn, in passes over the partition."""
 
     w: Vector
     noise: NDArray[np.float64]
+    passes: float
 
 
 class Loop:
@@ -91,12 +92,13 @@ class Loop:
 
     def approach(self, problem: Problem, w: Vector) -> Moved | None:
         """From w towards the partition's own minimiser, on samples; None where rows are few or the loss is rough."""
-        if self._newton is None or not sample_sizes(problem.n, problem.dimension):
+        sizes = sample_sizes(problem.n, problem.dimension)
+        if self._newton is None or not sizes:
             return None
         self._newton.w = w.copy()
         if not approach(problem, self._newton, self.sampling.state):
             raise self._astray(problem)
-        return Moved(self._newton.w, np.zeros(2))
+        return Moved(self._newton.w, np.zeros(2), sum(sizes) / problem.n)
 
     def run(self, problem: Problem, w: Vector, gradient: Vector, passes: float, careful: bool) -> Moved:
         """Start at w, where ∇f, that of all partitions, is `gradient`; `careful`: with shorter steps than before."""
@@ -111,8 +113,9 @@ class Loop:
             raise self._astray(problem)
         if done < steps:  # a number was not finite
             self._slow_down()
-            return Moved(w.copy(), np.zeros(2))
-        return Moved(arrived(state.drift, state.pace.step[0]).total / steps, state.noise / steps)
+            return Moved(w.copy(), np.zeros(2), done / problem.n)
+        mean = arrived(state.drift, state.pace.step[0]).total / steps
+        return Moved(mean, state.noise / steps, steps / problem.n)
 
     def _astray(self, problem: Problem) -> IndexError:
         who = type(self.sampling.sampler).__name__

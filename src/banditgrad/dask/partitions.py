@@ -191,7 +191,7 @@ class Partition:
         moved = loop.approach(problem, request.w) if request.far else None
         if moved is None:
             moved = loop.run(problem, request.w, request.gradient, request.passes, request.careful)
-        return np.concatenate([moved.noise, moved.w])
+        return np.concatenate([moved.noise, [moved.passes], moved.w])
 
     def _loop(self, c: int) -> Loop:
         if c not in self._loops:

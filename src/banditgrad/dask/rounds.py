@@ -56,6 +56,7 @@ class Run:
     def __init__(self, shape: Shape, start: Vector, limits: Limits) -> None:
         self.descent, self.reason = Descent(shape), Reason.INTERRUPTED
         self.noise = np.zeros(2)  # sums over the rounds: of the estimator as it is, and under uniform sampling
+        self.passes = 0.0  # rows drawn, in passes over the data; partitions count by their weight
         self._limits, self._at_zero, self._closing = limits, math.inf, False
         self._records: list[tuple[float, ...]] = []
         self._steps = self._go(start)
@@ -87,7 +88,8 @@ class Run:
             self._proceed((float(answer[0]), answer[1:]))
         else:
             self.noise += answer[:2]
-            self._proceed(answer[2:])
+            self.passes += float(answer[2])
+            self._proceed(answer[3:])
         if self._closing:
             self._record(seconds, sent)
         elif hasattr(self.descent, "here") and len(self._records) <= self.descent.rounds:
@@ -104,7 +106,7 @@ class Run:
 
     def _record(self, seconds: float, sent: int) -> None:
         descent = self.descent
-        self._records.append((descent.passes, seconds, descent.here.value, descent.rounds, sent))
+        self._records.append((self.passes, seconds, descent.here.value, descent.rounds, sent))
 
     def _judge(self, seconds: float, callback: Callable[[Progress], Any] | None) -> None:
         """Whether to stop after a round."""
@@ -118,7 +120,7 @@ class Run:
         elif seconds >= self._limits.seconds:
             self._end(Reason.TIME_LIMIT)
         elif descent.rounds > 0 and callback is not None:
-            progress = Progress(descent.passes, seconds, here.value, here.w.copy())
+            progress = Progress(self.passes, seconds, here.value, here.w.copy())
             if callback(progress):
                 self._end(Reason.CALLBACK)
 
