@@ -3,8 +3,9 @@
 Two sets: w8a (CSR blocks, rows shuffled) and generated rows, made per partition from a seed (dense, float64, since
 dask-ml's LogisticRegression takes no CSR blocks). All minimise the same F, logistic loss and an l2 penalty without an
 intercept, on data that the workers hold before the clock starts. Seconds are those of a whole call to `fit`; dask-ml's
-solvers, which do not say how they went, are run from zero with more and more iterations. Workers are separate
-processes of this machine. What lies beyond its cores is a projection from a model fitted to measured times.
+solvers, which do not say how they went, are run from zero with more and more iterations. On w8a our fits and those of
+Incremental(SGD) are the fastest of three. Workers are separate processes of this machine. What lies beyond its cores
+is a projection from a model fitted to measured times.
 
     python benchmarks/dask_training.py [--rows 5000000] [--out out/dask]
 
@@ -50,7 +51,7 @@ def generated_block(k, n):
 
 
 class Generated:
-    name = "generated"
+    name, repeats = "generated", 1
 
     def __init__(self, rows):
         self.n = rows // BLOCKS * BLOCKS
@@ -68,7 +69,7 @@ class Generated:
 
 
 class W8a:
-    name = "w8a"
+    name, repeats = "w8a", 3  # short fits: one hiccup of the machine would be all that is seen
 
     def __init__(self):
         data = bg.datasets.load("w8a")
@@ -103,13 +104,20 @@ class Trace:
         return self.seconds[hits[0]] if hits.size else np.inf
 
 
-def fit_ours(label, X, y):
+def fit_ours(data, label, X, y):
     BanditClassifier(**settings(max_iter=1, tol=None)).fit(X, y)  # compiles
-    begin = time.perf_counter()
-    model = BanditClassifier(**settings(tol=1e-8)).fit(X, y)
-    total, history = time.perf_counter() - begin, model.history_[0]
-    before = total - history.seconds[-1]  # loading, checking, and what follows the last round
-    return model, Trace(label, history.rounds, before + history.seconds, history.value, model.bytes_per_round_)
+    traces = []
+    for _ in range(data.repeats):
+        begin = time.perf_counter()
+        model = BanditClassifier(**settings(tol=1e-8)).fit(X, y)
+        total, history = time.perf_counter() - begin, model.history_[0]
+        before = total - history.seconds[-1]  # loading, checking, and what follows the last round
+        traces.append(Trace(label, history.rounds, before + history.seconds, history.value, model.bytes_per_round_))
+    return model, fastest(traces)
+
+
+def fastest(traces):
+    return min(traces, key=lambda trace: trace.seconds[-1])
 
 
 def objective(X, y):
@@ -152,7 +160,15 @@ def peers(data, X, y, value, budget):
             if sum(seconds) > budget:
                 break
         traces.append(Trace(f"dask-ml {solver}", rounds, seconds, values))
-    sgd = Incremental(SGDClassifier(loss="log_loss", alpha=ALPHA, fit_intercept=False, random_state=0))
+    return [
+        *traces,
+        fastest([incremental(Incremental, SGDClassifier, X, labels, value, budget) for _ in range(data.repeats)]),
+    ]
+
+
+def incremental(wrapper, classifier, X, labels, value, budget):
+    """A pass of SGD after another."""
+    sgd = wrapper(classifier(loss="log_loss", alpha=ALPHA, fit_intercept=False, random_state=0))
     rounds, seconds, values, spent = [0], [0.0], [value(np.zeros(X.shape[1]))], 0.0
     while spent < budget and len(rounds) < 21:
         begin = time.perf_counter()
@@ -161,7 +177,7 @@ def peers(data, X, y, value, budget):
         rounds.append(rounds[-1] + 1)
         seconds.append(spent)
         values.append(value(np.ravel(sgd.coef_)))
-    return [*traces, Trace("dask-ml Incremental(SGD)", rounds, seconds, values)]
+    return Trace("dask-ml Incremental(SGD)", rounds, seconds, values)
 
 
 def cluster(workers):
@@ -180,7 +196,7 @@ def measure(data, budget):
         with cluster(workers) as running, Client(running):
             X, y = persisted(*data.collections())
             label = f"{workers} worker{'s'[: workers > 1]}"
-            model, trace = fit_ours(label, X, y)
+            model, trace = fit_ours(data, label, X, y)
             traces.append(trace)
             if workers == 2:
                 if isinstance(data, W8a):
