@@ -241,8 +241,10 @@ def figure(results):
             curves = []
             for trace in shown:
                 gap = np.maximum(trace.values - best, FLOOR * best) / best
+                at, order = np.unique(getattr(trace, x), return_index=True)  # fits from zero may take less for more
                 keep = slice(1 if x == "seconds" else 0, None)  # the start is at no time
-                curves.append(Curve(trace.name, getattr(trace, x)[keep], gap[keep], gap[keep], gap[keep]))
+                gap = gap[order][keep]
+                curves.append(Curve(trace.name, at[keep], gap, gap, gap))
             panels.append(Panel(f"{name}-{x}", name, label, "(F − F*) / F*", curves, y_log=True, x_log=x == "seconds"))
     return Figure("dask-training", "Training on Dask", panels, columns=2)
 
