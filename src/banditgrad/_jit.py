@@ -7,6 +7,7 @@ methods of a protocol callable inside compiled code, where they are inlined; `ke
 import functools
 import hashlib
 import inspect
+import os
 import re
 from collections.abc import Callable
 from numbers import Real
@@ -124,9 +125,10 @@ _PLAIN = ("cli", "paper", "report")
 
 def _package_stamp() -> str:
     digest, package = hashlib.sha256(), Path(__file__).parent
-    for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in _PLAIN:
-            digest.update(path.name.encode() + path.read_bytes())
+    for folder, folders, names in os.walk(package):
+        folders[:] = sorted(name for name in folders if name not in (*_PLAIN, "__pycache__"))
+        for name in sorted(name for name in names if name.endswith(".py")):
+            digest.update(name.encode() + Path(folder, name).read_bytes())
     return digest.hexdigest()
 
 

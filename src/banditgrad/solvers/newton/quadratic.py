@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import threadpoolctl
 from numpy.typing import NDArray
 
@@ -80,13 +79,15 @@ def _solve_on_support(M: Matrix, r: Vector, u: Vector, l1: Vector, l2: Vector) -
 
 def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
     """(M + diag(l2))⁻¹ b; where that is singular, with a ridge as small as will do."""
+    from scipy.linalg import lapack  # here: importing banditgrad should not wait for it
+
     d = np.arange(b.size)
     held = HELD * np.abs(np.diag(M)) + l2
     unit, ridge = float(np.abs(np.diag(M)).mean()) or 1.0, 0.0
     while True:
         A = M.copy(order="F")
         A[d, d] += held + ridge
-        _, x, info = scipy.linalg.lapack.dposv(A, b, lower=1, overwrite_a=1)
+        _, x, info = lapack.dposv(A, b, lower=1, overwrite_a=1)
         if info == 0 and np.isfinite(x).all():
             return np.asarray(x)
         ridge = max(100.0 * ridge, 1e-12 * unit)
