@@ -133,6 +133,16 @@ def frame(n=900):
     return table
 
 
+def test_parquet_files_whose_labels_dask_would_read_several_at_once(client, tmp_path):
+    table = frame()
+    for k in range(6):
+        table[150 * k : 150 * (k + 1)].to_parquet(tmp_path / f"rows{k}.parquet")
+    lazy = dd.read_parquet(tmp_path)
+    model = BanditRegressor(**DEEP).fit(lazy.drop(columns="target"), lazy["target"])
+    whole = linear_model.BanditRegressor(random_state=0, tol=1e-9).fit(table.drop(columns="target"), table["target"])
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-5)
+
+
 def test_dataframes_and_lazy_predictions(client, tmp_path):
     table = frame()
     lazy = dd.from_pandas(table, npartitions=3)

@@ -117,7 +117,10 @@ def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
 
 def _pieces(collection: Any) -> list[Any]:
     """A delayed value per partition: an array of them for dask arrays, a list for dataframes."""
-    pieces = collection.to_delayed()
+    if isinstance(collection, da.Array):
+        pieces = collection.to_delayed()
+    else:  # columns that are not needed are not read, but partitions stay: Dask would join those of narrow columns
+        pieces = collection.simplify().to_delayed(optimize_graph=False)
     return list(pieces.ravel()) if isinstance(pieces, np.ndarray) else list(pieces)
 
 
