@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from collections_of_rows import imbalanced, least_value, sparse_blocks
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 from sklearn.exceptions import ConvergenceWarning
 
 from banditgrad.dask import BanditClassifier
+from banditgrad.dask.crew import Cluster
 
 X, Y = imbalanced(20_000)
 SIZES = (5000,) * 4
@@ -56,6 +57,21 @@ def test_a_worker_is_killed_in_mid_fit(fragile, minimum, delay):
     assert killed
     np.testing.assert_allclose(model.objective_, minimum, rtol=1e-8)
     assert np.all(np.diff(model.history_[0].value) <= 0.0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_an_answer_is_lost_with_its_worker_before_it_is_fetched(fragile):
+    """The only worker that may give it is gone, so it is asked for again elsewhere instead of awaited for ever."""
+    _, client = fragile
+    crew, holder = Cluster(client), sorted(client.nthreads())[0]
+    held = crew.make(lambda k, each: each, [1.0])
+    victim = client.run(os.getpid, workers=[holder])[holder]
+    answered = client.submit(lambda: [np.ones(3)], workers=[holder], pure=False)
+    wait([answered])
+    os.kill(victim, signal.SIGKILL)
+    assert crew._wait([answered]) is None
+    (total,) = crew.total(lambda one, share: [np.full(3, one * share)], held, [0.5])
+    np.testing.assert_array_equal(total, np.full(3, 0.5))
 
 
 def test_a_worker_is_added_in_mid_fit_and_takes_its_part(fragile, minimum):

@@ -111,14 +111,24 @@ class Cluster:
         return futures
 
     def _wait(self, futures: list[Any]) -> list[Any] | None:
-        """The results, or None if a worker that was given work is gone."""
+        """The results, or None if a worker that was given work is gone.
+
+        Both the work and the fetching of what it gave have an end: a result that is lost with its worker before it is
+        fetched would be awaited for ever, because it is pinned there.
+        """
+        fetching = LOOK_EVERY
         while True:
             try:
                 distributed.wait(futures, timeout=LOOK_EVERY)
-                return list(self.client.gather(futures))
+                return list(self._gather(futures, timeout=fetching))
             except TimeoutError:
                 if not self._workers <= set(self.client.nthreads()):
                     return None
+                fetching *= 2.0  # large answers may take long on a slow line
+
+    def _gather(self, futures: list[Any], timeout: float) -> Any:
+        """As the client's `gather`, which waits without end."""
+        return self.client.sync(lambda: self.client.gather(futures, asynchronous=True), callback_timeout=timeout)
 
     def _place(self, held: Sequence[Any]) -> None:
         """Decide where each partition's work is done: where it is, but evenly once workers have gone or come."""
