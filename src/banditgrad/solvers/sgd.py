@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
-from banditgrad.rows import add
 from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
 from banditgrad.solvers.shrinkage import choose, settled
 from banditgrad.solvers.stride import check_stride, new_stride, stride_along
@@ -77,11 +76,6 @@ def _sgd(parts, state, sampler, steps):
         state.stride.measure_batch(parts, batch)
         gamma = state.stride.step_at(state.time[0])
         shrinkage.shrink(w, gamma)  # the sub-gradient is taken at w^t, before the gradient step
-        if batch.i.size == 1:
-            shrinkage.catch_and_add(parts.rows, batch.i[0], w, gamma, -gamma * batch.factor[0])
-            continue
-        for k in range(batch.i.size):  # rows may share coordinates
-            shrinkage.catch_step(parts.rows, batch.i[k], w, gamma)
         for k in range(batch.i.size):
-            add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
+            shrinkage.catch_and_add(parts.rows, batch.i[k], w, gamma, -gamma * batch.factor[k])
     return steps

@@ -71,11 +71,8 @@ class Eager(NamedTuple):
             for j in range(self.penalised):
                 w[j] -= gamma * self.penalty.subgradient(w[j])
 
-    def catch_step(self, rows, i, w, gamma):
-        """Bring the coordinates of row i, which lag by just the last step, of size gamma, up to date."""
-
     def catch_and_add(self, rows, i, w, gamma, scale):
-        """`catch_step`, then w += scale · x_i."""
+        """w += scale · x_i, where coordinates of row i may lag by the last step, of size gamma."""
         add(rows, i, scale, w)
 
     def settle(self, w):
@@ -135,15 +132,6 @@ class LazySubgradient(NamedTuple):
                 _catch_up(self, w, j, now)
             z += rows.entry(i, k) * w[j]
         return z
-
-    def catch_step(self, rows, i, w, gamma):
-        now = self.clock[STEP]
-        t = self.clock[BEFORE] + now
-        for k in range(rows.begin(i), rows.end(i)):
-            j = rows.column(i, k)
-            if self.seen[j] != now:
-                self.seen[j] = now
-                _single_step(self, w, j, gamma, t)
 
     def catch_and_add(self, rows, i, w, gamma, scale):
         now = self.clock[STEP]
