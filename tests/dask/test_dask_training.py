@@ -8,7 +8,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sparse
+import scipy.sparse as sp
 from collections_of_rows import imbalanced, least_value, sparse_blocks
 from distributed import Client, LocalCluster
 from sklearn.base import clone
@@ -86,7 +86,7 @@ def test_bytes_per_round_grow_with_features_and_partitions_not_with_rows(client)
 
 def test_rows_stay_where_they_are(client):
     """No worker sends another more than vectors and labels, let alone its rows."""
-    many, labels = sparse.vstack([X] * 10).tocsr(), np.tile(Y, 10)
+    many, labels = sp.vstack([X] * 10).tocsr(), np.tile(Y, 10)
     sizes = (7500,) * 4
     wide, marks = dask.persist(sparse_blocks(many, sizes), da.from_array(labels, chunks=(sizes,)))
     before = client.run(_sent)
