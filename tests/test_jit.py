@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import banditgrad as bg
-from banditgrad._jit import check_part
+from banditgrad._jit import check_part, inline, kernel
 from banditgrad.losses import Loss
 from banditgrad.samplers.base import SamplerState
 
@@ -188,6 +188,24 @@ def test_a_part_that_lacks_something_gets_a_readable_error():
         check_part("logistic", Loss, "loss")
     with pytest.raises(TypeError, match="draw, probability, update"):
         check_part(3, SamplerState, "state")
+
+
+@inline
+def _thrice(x):
+    return 3.0 * x
+
+
+@kernel
+def _thrice_all(x):
+    for k in range(x.size):
+        x[k] = _thrice(x[k])
+
+
+def test_python_may_call_a_helper_that_has_no_way_in_from_python():
+    x = np.ones(2)
+    _thrice_all(x)
+    assert x.tolist() == [3.0, 3.0]
+    assert _thrice(2.0) == 6.0
 
 
 def test_whole_numbers_do_not_compile_twice():

@@ -113,12 +113,19 @@ def _bridge_method(name: str, signature: inspect.Signature) -> None:
 
 def inline(function: Callable[..., Any]) -> Any:
     """Compile a small helper so that it is inlined wherever kernels and parts call it."""
-    return numba.njit(**_INLINE)(function)
+    return _helper(function, _INLINE)
 
 
 def outline(function: Callable[..., Any]) -> Any:
     """Compile a helper that is called rarely: kept out of the loops, which compile faster for it."""
-    return numba.njit(**_HELPER)(function)
+    return _helper(function, _HELPER)
+
+
+def _helper(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    helper = numba.njit(**options)(function)
+    helper._insert = lambda *args, **kwargs: None  # Python must not find what has no wrapper for it,
+    helper._compile_for_args = lambda *args, **kwargs: function  # and runs the plain function instead
+    return helper
 
 
 # Names of folders without compiled code, wherever they are: a change there leaves what is compiled as it is.

@@ -126,8 +126,8 @@ class Sampling:
             raise ValueError(f"size must be a whole number, not negative, got {size!r}.")
         i, p = np.empty(count, np.int64), np.empty(count)
         with self._lock:
-            _draw(self.state, i, p, self.n)
-        if count and not (i.min() >= 0 and i.max() < self.n):
+            within = _draw(self.state, i, p, self.n)
+        if not within:
             who = type(self.sampler).__name__
             raise IndexError(f"{who} drew an index outside 0..{self.n - 1}: a fault in the sampler.")
         return (int(i[0]), float(p[0])) if size is None else (i, p)
@@ -238,7 +238,10 @@ def _checks(state: Any, arrays: dict[str, NDArray[Any]], path: str = "") -> Any:
 def _draw(state, i, p, n):
     for k in range(i.size):
         i[k] = state.draw()
-        p[k] = state.probability(i[k]) if i[k] >= 0 and i[k] < n else 0.0
+        if i[k] < 0 or i[k] >= n:
+            return False
+        p[k] = state.probability(i[k])
+    return True
 
 
 @kernel

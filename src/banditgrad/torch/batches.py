@@ -18,8 +18,6 @@ from banditgrad.torch.guard import Guard
 from banditgrad.torch.journal import Event, Journal
 from banditgrad.torch.ranks import gather, rank_and_size
 
-LARGEST_NORM = 1e150  # its square is finite
-
 
 class BanditBatchSampler(TorchSampler):
     """Batches drawn with replacement from probabilities p that follow the gradient norms, for any DataLoader.
@@ -147,15 +145,9 @@ class BanditBatchSampler(TorchSampler):
         if self._ranks > 1:
             everyones = gather(mine.reshape(-1), number, zlib.crc32(draw.i.tobytes() + draw.p.tobytes()))
         else:
-            everyones = mine.reshape(-1).double().cpu().numpy().copy()  # the journal keeps it
-        if not (everyones.min() >= 0.0 and everyones.max() < LARGEST_NORM):  # or nan
-            raise ValueError(
-                "BanditBatchSampler.update expects norms that are finite and not negative, got "
-                f"{everyones.min()} to {everyones.max()}. To leave a batch out, such as one whose loss overflowed, do "
-                "not call update for it."
-            )
-        self._rest = []
+            everyones = mine.reshape(-1).to("cpu", torch.float64, copy=True).numpy()  # the journal keeps it
         self._journal.learn(number, everyones)
+        self._rest = []
 
     def statistics(self) -> dict[str, float]:
         """How it goes: τ as the guard measures it, whether the next batch is drawn from p, what waits for feedback."""

@@ -17,6 +17,7 @@ from banditgrad.torch.tensors import from_tensors, to_tensors
 
 MAX_OUTSTANDING = 1024  # batches; whoever never gives feedback must not fill the memory
 GOLDEN = 0.6180339887498949
+LARGEST_NORM = 1e150  # its square is finite
 
 
 class Draw(NamedTuple):
@@ -57,11 +58,18 @@ class Dealer:
 
     def learn(self, number: int, norms: NDArray[np.float64]) -> None:
         """Take the gradient norms of an outstanding batch."""
-        draw = self.outstanding.pop(number)
+        draw = self.outstanding[number]
         moments = np.empty(2)
         offset = -1.0 if draw.adaptive else number * GOLDEN % 1.0
         with self.sampling._lock:
-            _learn(self.sampling.state, self.n, draw.i, draw.p, norms, offset, moments)
+            learned = _learn(self.sampling.state, self.n, draw.i, draw.p, norms, offset, moments)
+        if not learned:
+            raise ValueError(
+                "BanditBatchSampler.update expects norms that are finite and not negative, got "
+                f"{norms.min()} to {norms.max()}. To leave a batch out, such as one whose loss overflowed, do not "
+                "call update for it."
+            )
+        del self.outstanding[number]
         self.gauge.observe(*moments.tolist())
 
     def state_dict(self) -> dict[str, Any]:
@@ -100,23 +108,31 @@ def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 @kernel
 def _learn(state, n, i, p, norms, offset, moments):
-    """Feed back a batch, and estimate from it the two second moments whose ratio is τ.
+    """Feed back a batch, and estimate from it the two second moments whose ratio is τ; nothing, and False, where a norm
+    is not one.
 
     Samplers reckon with items that come as often as p says. An item of a shuffled batch (offset >= 0) is therefore fed
     back n p_i times in the mean: n p_i is rounded up or down along the batch, from an offset that differs from batch to
     batch.
     """
-    uniform, adaptive, position = 0.0, 0.0, offset
+    uniform, adaptive = 0.0, 0.0
     for k in range(i.size):
-        a_i, p_i, copies = norms[k] * norms[k], p[k], 1
-        weight = 1.0 / (n * p_i)
+        if not (norms[k] >= 0.0 and norms[k] < LARGEST_NORM):  # or nan
+            return False
+        square = norms[k] * norms[k] / (n * p[k])
+        uniform += square
+        adaptive += square / (
+            n * state.probability(i[k])
+        )  # also fetches, at a time, what updates will touch one by one
+    moments[0] = uniform / i.size
+    moments[1] = adaptive / i.size
+    position = offset
+    for k in range(i.size):
+        p_i, copies = p[k], 1
         if offset >= 0.0:
             p_i = state.probability(i[k])
             copies = int(position + n * p_i)
             position += n * p_i - copies
-        uniform += weight * a_i
-        adaptive += weight * a_i / (n * p_i)
         for _ in range(copies):
-            state.update(i[k], p_i, a_i)
-    moments[0] = uniform / i.size
-    moments[1] = adaptive / i.size
+            state.update(i[k], p_i, norms[k] * norms[k])
+    return True

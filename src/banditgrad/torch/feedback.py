@@ -40,7 +40,7 @@ def cross_entropy_bound(logits: Tensor, target: Tensor) -> Tensor:
     with torch.no_grad():
         error = torch.softmax(logits, dim=1)
         if target.ndim == 1:
-            error.scatter_add_(1, target[:, None], error.new_full((1, 1), -1.0).expand(len(target), 1))
+            error.scatter_(1, target[:, None], -1.0, reduce="add")
         else:
             error -= target
         return torch.linalg.vector_norm(error, dim=1)
