@@ -1,5 +1,6 @@
 """Parts as compiled code: users' own parts, redefinitions, the cache across processes."""
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -241,6 +242,16 @@ def test_a_second_process_hits_the_cache_and_a_second_call_does_not_recompile(tm
     assert first[:3] == ["1", "0", "1"]
     assert second[:3] == ["1", "1", "0"]
     assert first[3] == second[3]
+
+
+def test_kernels_of_other_states_of_the_sources_are_removed(tmp_path):
+    run_script(SCRIPT, tmp_path)
+    (folder,) = {path.parent for path in tmp_path.rglob("prox_sgd*.nbi")}
+    for path in folder.iterdir():
+        path.rename(folder / re.sub("-[0-9a-f]{16}[.]", "-0123456789abcdef.", path.name))
+    run_script(SCRIPT, tmp_path)
+    assert list(folder.glob("prox_sgd*.nbi"))
+    assert not list(folder.glob("*-0123456789abcdef.*"))
 
 
 def test_a_users_class_leaves_no_trace_in_the_cache(tmp_path):

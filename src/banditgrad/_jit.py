@@ -10,9 +10,10 @@ import inspect
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from llvmlite import ir
@@ -138,7 +139,7 @@ def _package_stamp() -> str:
         folders[:] = sorted(name for name in folders if name not in (*_PLAIN, "__pycache__"))
         for name in sorted(name for name in names if name.endswith(".py")):
             digest.update(name.encode() + Path(folder, name).read_bytes())
-    return digest.hexdigest()
+    return digest.hexdigest()[:16]
 
 
 _STAMP = _package_stamp()
@@ -148,13 +149,25 @@ class _PackageCache(FunctionCache):
     """numba's disk cache, with files of their own for every state of the package's sources.
 
     A kernel's machine code contains the parts it was compiled with, yet numba only looks at the kernel's own file: it
-    would keep a kernel whose loss was edited, and fail on an index that names a class which is no more.
+    would keep a kernel whose loss was edited, and fail on an index that names a class which is no more. Files of other
+    states go when the first new one is written.
     """
+
+    _tidied: ClassVar[set[str]] = set()
 
     def __init__(self, py_func: Callable[..., Any]) -> None:
         super().__init__(py_func)
-        name = f"{self._impl.filename_base}-{_STAMP[:16]}"
+        name = f"{self._impl.filename_base}-{_STAMP}"
         self._cache_file = IndexDataCacheFile(self._cache_path, name, self._impl.locator.get_source_stamp())
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        super().save_overload(sig, data)
+        if self._cache_path not in self._tidied:
+            self._tidied.add(self._cache_path)
+            for path in Path(self._cache_path).glob("*.nb[ic]"):
+                if f"-{_STAMP}." not in path.name:
+                    with suppress(OSError):  # another process was faster, or it is another user's
+                        path.unlink()
 
 
 class Kernel:
