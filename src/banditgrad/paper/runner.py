@@ -117,7 +117,7 @@ def work_on(cases: Any, task: Any) -> Outcome:
 class _Count:
     def __init__(self, plan: Plan, show: Callable[[State], None]) -> None:
         self._plan, self._show, self._begin = plan, show, time.monotonic()
-        self._done, self._paid = 0, 0.0
+        self._done, self._paid, self._total = 0, 0.0, plan.seconds
         waiting = set(plan.missing)
         self._left = {name: {task for task in tasks if task in waiting} for name, tasks in plan.panels.items()}
         self._tell()
@@ -130,8 +130,7 @@ class _Count:
         self._tell()
 
     def _tell(self) -> None:
-        total = self._plan.seconds
-        share = min(1.0, self._paid / total) if total > 0.0 else 1.0
+        share = min(1.0, self._paid / self._total) if self._total > 0.0 else 1.0
         panels_done = sum(not tasks for tasks in self._left.values())
         elapsed = time.monotonic() - self._begin
         self._show(State(self._done, len(self._plan.missing), panels_done, len(self._left), share, elapsed))

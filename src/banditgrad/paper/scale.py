@@ -9,7 +9,7 @@ PAPER_SAMPLERS = (*RIVALS, "MABS")  # what the paper compares
 BOUND = "MABS (δ from the bound)"
 BEYOND = (BOUND, "VRB", "RecentNorm")  # what is shown beside it
 
-_STEPS = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
+_STEPS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True)

@@ -107,9 +107,12 @@ class Run:
         )
         never = threading.Event()
         replace(short, draws=batch).work(cases, never)  # compiles
-        begin = time.perf_counter()
-        short.work(cases, never)
-        return (time.perf_counter() - begin) / short.units(cases)
+        seconds = []
+        for _ in range(2):  # the first may still have something to load
+            begin = time.perf_counter()
+            short.work(cases, never)
+            seconds.append(time.perf_counter() - begin)
+        return min(seconds) / short.units(cases)
 
     def _solver(self) -> Any:
         return SOLVERS[self.solver](**dict(self.options))
