@@ -37,6 +37,14 @@ def test_second_derivative_by_finite_differences(name, z, sign):
     assert min(left, right) - 1e-4 <= loss.second_derivative(z, sign) <= max(left, right) + 1e-4
 
 
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if hasattr(loss, "expansion")])
+@given(z=margins, sign=st.sampled_from([-1.0, 1.0]))
+def test_expansion_is_value_and_derivatives_at_once(name, z, sign):
+    loss = LOSSES[name]
+    apart = loss.value(z, sign), loss.derivative(z, sign), loss.second_derivative(z, sign)
+    assert loss.expansion(z, sign) == pytest.approx(apart, rel=1e-14, abs=0.0)
+
+
 @pytest.mark.parametrize("name", LOSSES)
 @given(z=margins, shift=st.floats(-5, 5))
 def test_bounds_on_slope_and_curvature(name, z, shift):

@@ -117,6 +117,11 @@ def inline(function: Callable[..., Any]) -> Any:
     return _helper(function, _INLINE)
 
 
+def inline_sum(function: Callable[..., Any]) -> Any:
+    """As `inline`, for sums that may be reordered, so that they use vector instructions."""
+    return _helper(function, {**_INLINE, "fastmath": {"reassoc", "contract"}})
+
+
 def outline(function: Callable[..., Any]) -> Any:
     """Compile a helper that is called rarely: kept out of the loops, which compile faster for it."""
     return _helper(function, _HELPER)

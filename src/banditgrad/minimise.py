@@ -54,7 +54,8 @@ class Result:
     value : F(w)
     reason : why the run stopped
     passes : rows drawn, divided by n
-    seconds : the time of the solver's own work; records and compilation do not count
+    seconds : the time of the solver's steps; what comes before the first (compilation, a sampler's tables, the
+        gradients that `Saga` begins with) and records do not count
     history : what was recorded
     sampling : the sampler's final state
     solver : the solver that ran: what "auto" took
@@ -141,6 +142,8 @@ def minimise(
         with _progress_bar(progress, run.total_steps) as show:
             reason = run.go(tol, time_limit, record_every, callback, show)
     except KeyboardInterrupt:
+        if not run.records:  # nothing to keep
+            raise
         reason = Reason.INTERRUPTED
     return run.result(reason)
 

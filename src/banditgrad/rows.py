@@ -7,12 +7,11 @@ are converted to CSR.
 
 from typing import Any, NamedTuple, Protocol
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from banditgrad._jit import bridge, inline, kernel, prefetch
+from banditgrad._jit import bridge, inline, inline_sum, kernel, prefetch
 
 
 @bridge
@@ -79,8 +78,7 @@ class Csr(NamedTuple):
         prefetch(self.data, last)
 
 
-# Sums may be reordered, so that dense dot products use vector instructions.
-@numba.njit(forceinline=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract"})
+@inline_sum
 def dot(rows, i, w):
     """<x_i, w>, with the intercept."""
     z = 0.0
@@ -104,11 +102,16 @@ def add(rows, i, scale, w):
 def squared_norms(rows, out):
     """out_i = ‖x_i‖²."""
     for i in range(out.size):
-        s = rows.intercept
-        for k in range(rows.begin(i), rows.end(i)):
-            x = np.float64(rows.entry(i, k))
-            s += x * x
-        out[i] = s
+        out[i] = _squared_norm(rows, i)
+
+
+@inline_sum
+def _squared_norm(rows, i):
+    total = rows.intercept
+    for k in range(rows.begin(i), rows.end(i)):
+        x = np.float64(rows.entry(i, k))
+        total += x * x
+    return total
 
 
 def as_rows(X: Any, fit_intercept: bool) -> tuple[Dense | Csr, int, int]:
@@ -238,9 +241,15 @@ def _check_csr(rows, n, seen):
 @kernel
 def _first_not_finite_row(rows, n):
     for i in range(n):
-        total = 0.0  # NaN and infinity survive the sum, and the sum needs no branch
-        for k in range(rows.begin(i), rows.end(i)):
-            total += rows.entry(i, k) * 0.0
-        if total != 0.0:
+        if _nothing(rows, i) != 0.0:
             return i
     return -1
+
+
+@inline_sum
+def _nothing(rows, i):
+    """0, unless there is NaN or infinity, which survive; the sum needs no branch."""
+    total = 0.0
+    for k in range(rows.begin(i), rows.end(i)):
+        total += rows.entry(i, k) * 0.0
+    return total

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import banditgrad as bg
-from banditgrad.paper.scale import STRENGTH
 
+STRENGTH = 1e-4  # λ of the L1 penalty on the real sets
 SMALLEST_TAU = 3.7  # the smallest of the paper
 
 

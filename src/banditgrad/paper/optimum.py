@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import entr, expit
 
 import banditgrad as bg
-from banditgrad.paper.cases import Case, Cases, is_synthetic
-from banditgrad.paper.scale import STRENGTH
+from banditgrad.paper.cases import STRENGTH, Case, Cases, is_synthetic
 from banditgrad.paper.tasks import Outcome, Stopped
 
 ENOUGH = 1e-12  # a duality gap below this needs no more work

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-STRENGTH = 1e-4  # λ of the L1 penalty on the real sets
 REAL_SETS = ("w8a", "ijcnn1")
 RIVALS = ("uniform", "IS")
 PAPER_SAMPLERS = (*RIVALS, "MABS")  # what the paper compares

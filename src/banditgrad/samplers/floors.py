@@ -49,5 +49,6 @@ def new_floor(q: NDArray[np.float64] | None, n: int) -> EvenFloor | UnevenFloor:
     if q is None:
         return EvenFloor(1.0 / n)
     urn = empty_urn(n)
-    fill(urn, q / q.max())
+    q = q / q.max()  # the sum is then finite
+    fill(urn, q)
     return UnevenFloor(urn, q / q.sum())

@@ -7,7 +7,9 @@ by coordinate descent, which finds the zeros, and a direct solve among the other
 
 import functools
 import math
-from typing import Any
+import threading
+from contextlib import nullcontext
+from typing import Any, cast
 
 import numpy as np
 import threadpoolctl
@@ -26,14 +28,39 @@ SMALL = 1000  # systems on which BLAS threads wait for each other longer than th
 
 def minimise_quadratic(M: Matrix, g: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> Vector:
     """v, to a KKT violation of tol times that of v = 0; l1 and l2 have one entry per coordinate."""
-    with _blas().limit(limits=1 if len(g) < SMALL else None):
+    with _one_blas_thread if len(g) < SMALL else nullcontext():
         if not l1.any():
             return -_solve(M, l2, g + l2 * w)
         return _coordinates(M, g, w, l1, l2, tol)
 
 
+class _OneBlasThread:
+    """A context in which BLAS uses one thread. It is the process's setting, so of the fits that are inside at a time,
+    the first to come makes it and the last to go takes it back."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._limit = threading.Lock(), 0, cast(Any, None)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = _blas().limit(limits=1)
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()
+
+
 @functools.cache
 def _blas() -> Any:
+    import scipy.linalg.lapack  # noqa: F401  # has a BLAS of its own, which must be there to be limited
+
     return threadpoolctl.ThreadpoolController()
 
 
@@ -81,6 +108,8 @@ def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
     """(M + diag(l2))⁻¹ b; where that is singular, with a ridge as small as will do."""
     from scipy.linalg import lapack  # here: importing banditgrad should not wait for it
 
+    if not (np.isfinite(b).all() and np.isfinite(M).all()):  # overflow
+        return np.full(b.size, np.nan)
     d = np.arange(b.size)
     held = HELD * np.abs(np.diag(M)) + l2
     unit, ridge = float(np.abs(np.diag(M)).mean()) or 1.0, 0.0
