@@ -124,8 +124,8 @@ def main() -> None:
                 entries = race(task, contenders, optimum, limits, tell=status.update)
             cells += results.cells(entries)
             points += results.points(entries)
-            results.write_csv(csv, cells)  # after every task, so that a run that is stopped has what it measured
-            results.write_csv(path, points)
+            results.write_csv(path, points)  # after every task, so that a run that is stopped has what it measured
+            results.write_csv(csv, cells)  # last: what is in here is not run again
             display.print_tables(console, results.cells(entries), {task.name: notes(entries, optimum.gap)})
     if not cells:
         raise SystemExit("Nothing was measured.")

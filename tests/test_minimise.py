@@ -165,6 +165,18 @@ def test_callback_sees_and_stops(problem):
     assert seen == result.history.value[1:].tolist()
 
 
+def test_ctrl_c_before_there_is_anything_is_passed_on(rng, monkeypatch):
+    X = rng.standard_normal((20, 3))
+    problem = bg.Problem(X, X[:, 0], bg.Squared())
+
+    def interrupt(self, w):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bg.Problem, "value", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        bg.minimise(problem, bg.Sgd(1e-3), passes=1)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_ctrl_c_returns_what_there_is(rng):
     X = rng.standard_normal((2000, 20))

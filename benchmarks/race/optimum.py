@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from scipy.special import expit, xlogy
 
 import banditgrad as bg
+from banditgrad.report.files import write_atomically
 from race.problems import Task, fingerprint
 
 ENOUGH = 1e-11  # a gap that leaves no doubt at F − F* = 1e-8
@@ -76,8 +77,7 @@ def certified_optimum(task: Task, cache: Path | None = None) -> Optimum:
     if key not in known:
         known[key] = {"task": task.name, **compute(task)._asdict()}
         if cache is not None:
-            cache.parent.mkdir(parents=True, exist_ok=True)
-            cache.write_text(json.dumps(known, indent=1))
+            write_atomically(cache, json.dumps(known, indent=1).encode())
     return Optimum(known[key]["value"], known[key]["gap"])
 
 

@@ -1,11 +1,13 @@
 """What was measured, as rows of a CSV file, and who is first."""
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from banditgrad.report.files import write_atomically
 from race.contenders import OURS
 from race.measure import TARGETS, Entry
 
@@ -117,11 +119,11 @@ def summary(rows: Sequence[Cell]) -> str:
 
 
 def write_csv(path: Path, rows: Sequence[Cell] | Sequence[Point]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(rows[0])])
-        writer.writeheader()
-        writer.writerows(map(asdict, rows))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(rows[0])])
+    writer.writeheader()
+    writer.writerows(map(asdict, rows))
+    write_atomically(path, text.getvalue().encode())
 
 
 def read_cells(path: Path) -> list[Cell]:

@@ -30,7 +30,7 @@ class Outcome:
 
     def history(self, name: str) -> NDArray[np.float64]:
         """What was recorded, a row per seed; infinite from where a run diverged."""
-        length = max(getattr(result.history, name).size for result in self.results)
+        length = max(getattr(result.history, name).size + (result.reason is Reason.DIVERGED) for result in self.results)
         rows = np.full((len(self.results), length), np.inf)
         for row, result in zip(rows, self.results, strict=True):
             values = getattr(result.history, name)
@@ -84,7 +84,8 @@ class Comparison:
             "variance / optimal",
             "seconds",
         )
-        cells = [tuple(row.values())[: len(header)] for row in self.rows()]
+        rows = [{**row, "gap": "diverged" if row["diverged"] else row["gap"]} for row in self.rows()]
+        cells = [tuple(row.values())[: len(header)] for row in rows]
         table = Table(
             "At the end",
             header,
@@ -111,9 +112,9 @@ class Comparison:
             mine = [outcome for outcome in self.outcomes if outcome.solver == solver]
             gaps = [(outcome, self.gaps(outcome)) for outcome in mine]
             for x, label in (("passes", "passes over the data"), ("seconds", "seconds of solver work")):
-                curves = [_curve(outcome, x, np.maximum(gap, floor)) for outcome, gap in gaps]
+                curves = _curves([(outcome, np.maximum(gap, floor)) for outcome, gap in gaps], x)
                 distance.append(Panel(f"{solver}-{x}", solver, label, "F − F*", curves, y_log=True))
-            ratios = [_curve(o, "passes", _quotient(o, "effective_variance", "optimal_variance")) for o in mine]
+            ratios = _curves([(o, _quotient(o, "effective_variance", "optimal_variance")) for o in mine], "passes")
             noise.append(
                 Panel(f"{solver}-variance", solver, "passes over the data", "variance / optimal", ratios, y_log=True)
             )
@@ -208,9 +209,16 @@ def _ratio(outcome: Outcome, over: str, under: str) -> float:
     return float(np.nanmedian(quotients)) if np.isfinite(quotients).any() else np.nan
 
 
-def _curve(outcome: Outcome, x: str, values: NDArray[np.float64]) -> Curve:
-    along = np.median(outcome.history(x), axis=0)
-    keep = np.isfinite(along) & np.concatenate([[True], np.diff(along) > 0.0])
-    keep &= np.isfinite(values).any(axis=0) | np.isinf(values).any(axis=0)
-    shown = values[:, keep]
-    return Curve(outcome.sampler, along[keep], np.median(shown, axis=0), shown.min(axis=0), shown.max(axis=0))
+def _curves(outcomes: Iterable[tuple[Outcome, NDArray[np.float64]]], x: str) -> list[Curve]:
+    """Those that have something to show."""
+    curves = []
+    for outcome, values in outcomes:
+        along = np.median(outcome.history(x), axis=0)
+        keep = np.isfinite(along)
+        keep[1:] &= along[1:] > along[:-1]
+        keep &= ~np.isnan(values).all(axis=0)
+        if keep.any():
+            shown = values[:, keep]
+            middle, low, high = np.median(shown, axis=0), shown.min(axis=0), shown.max(axis=0)
+            curves.append(Curve(outcome.sampler, along[keep], middle, low, high))
+    return curves

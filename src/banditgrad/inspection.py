@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from banditgrad.minimise import Progress, minimise
+from banditgrad.minimise import Progress, Reason, minimise
 from banditgrad.problem import Problem
 from banditgrad.registry import name_of
 from banditgrad.samplers import Auto
@@ -37,7 +37,7 @@ class Inspection:
     row_norms : the least, the median, the 99th percentile and the largest ‖x_i‖
     tau : max L_i / mean L_i
     at_zero, near_optimum : gains for the gradients of plain SGD, at w = 0 and after the short run
-    reduced : the gain that perfect sampling offered to ProxSvrg's estimator, a mean over the short run
+    reduced : the gain that perfect sampling offered to ProxSvrg's estimator, the median over the short run
     reduced_had : the part of it that `Auto` had
     value : F after the short run, which made `passes` passes
     solver : the name of the solver that "auto" is on these data
@@ -108,6 +108,8 @@ def inspect(
     run = minimise(
         problem, ProxSvrg(), Auto(), passes=passes, seed=seed, tol=1e-6, record_variance=True, callback=callback
     )
+    if run.reason is Reason.INTERRUPTED:
+        raise KeyboardInterrupt
     history = run.history
     assert history.effective_variance is not None
     assert history.optimal_variance is not None

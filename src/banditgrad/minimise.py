@@ -107,7 +107,8 @@ def minimise(
     problem : Problem
     solver : Solver or "auto"
         `Saga`, `Sgd`, `Sqn`, ... or your own; "auto" is `SampledNewton`, or `ProxSvrg` for l1 norms on dense
-        rows of many features and for penalties without a closed form. Neither has a step to choose.
+        rows of many features, for penalties without a closed form and for losses without `second_derivative`.
+        Neither has a step to choose.
     sampler : Sampler or "auto"
         `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not.
         Solvers draw one step ahead: a draw does not know the feedback of the step before it yet.

@@ -109,6 +109,32 @@ def test_fit_svmlight_and_the_same_seed(run, files, tmp_path):
     assert set(out.splitlines()[1:]) == {"-1", "1"}
 
 
+def test_svmlight_files_of_one_model_begin_with_the_same_index(run, tmp_path):
+    """A file in which the first feature does not occur looks as if it began with 1."""
+    (tmp_path / "rows").write_text("+1 0:5 1:1 2:1\n-1 0:-5 1:1 2:-1\n" * 20)
+    (tmp_path / "new").write_text("+1 1:5\n")
+    (tmp_path / "other").write_text("+1 1:5 2:1\n-1 1:-5 2:1 3:-1\n" * 20)
+    for name in ("rows", "other"):
+        assert run("fit", tmp_path / name, "--out", tmp_path / f"{name}.json")[0] == 0
+    _, out, _ = run("predict", tmp_path / "rows.json", tmp_path / "new", "--json", "--proba")
+    assert json.loads(out)["p(1)"][0] == pytest.approx(0.5, abs=0.1)  # it says nothing of the feature that counts
+    _, out, _ = run("fit", tmp_path / "rows", "--test", tmp_path / "new", "--json")
+    assert json.loads(out)["test"]["log loss"] > 0.5
+    code, _, err = run("predict", tmp_path / "other.json", tmp_path / "rows")
+    assert code == 1
+    assert "line 1: index 0, where the first feature has the index 1" in " ".join(err.split())
+
+
+def test_predict_needs_no_labels(run, files, tmp_path):
+    frame = pd.read_csv(files / "rows.csv").drop(columns=["id", "weight"]).rename(columns={"bought": "label"})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.assign(label=None).to_csv(tmp_path / "new.csv", index=False)
+    assert run("fit", tmp_path / "rows.csv", "--out", tmp_path / "model")[0] == 0
+    code, out, err = run("predict", tmp_path / "model", tmp_path / "new.csv")
+    assert code == 0, err
+    assert len(out.splitlines()) == 401
+
+
 def test_fit_tells_what_a_sampling_solver_bought(run, files, tmp_path):
     code, out, _ = run("fit", files / "rows", "--solver", "proxsvrg", "--out", tmp_path / "model")
     assert code == 0
@@ -138,7 +164,26 @@ def test_compare_writes_a_report(run, files, tmp_path):
     assert all(row["gap"] >= 0.0 for row in rows)
 
 
-@pytest.mark.parametrize("command", ["inspect", "fit", "predict", "compare", "demo"])
+def test_compare_does_without_matplotlib(run, files, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    words = ("--samplers", "uniform", "--solvers", "proxsvrg", "--passes", "2", "--seeds", "1", "--out", tmp_path)
+    code, out, err = run("compare", files / "rows", *words)
+    assert code == 0, err
+    assert "uniform" in out
+    assert "report.html" in out
+    assert "banditgrad[viz]" in err
+    assert (tmp_path / "report.html").exists()
+
+
+def test_compare_where_there_is_nothing_to_learn(run, tmp_path):
+    (tmp_path / "zeros.csv").write_text("a,b,y\n" + "1,2,0\n3,4,0\n" * 10)
+    words = ("--loss", "squared_error", "--passes", "2", "--seeds", "1", "--samplers", "uniform")
+    code, out, err = run("compare", tmp_path / "zeros.csv", *words, "--out", tmp_path)
+    assert code == 0, err
+    assert "uniform" in out
+
+
+@pytest.mark.parametrize("command", ["inspect", "fit", "predict", "compare", "demo", "paper"])
 def test_help_has_examples(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0

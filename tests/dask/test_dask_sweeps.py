@@ -101,3 +101,12 @@ def test_an_address_where_nothing_is_says_so(monkeypatch):
     monkeypatch.setattr("banditgrad.dask.sweeps.PATIENCE", 0.3)
     with pytest.raises(ValueError, match="No Dask scheduler answers at"), sweep_on("tcp://127.0.0.1:9"):
         pass
+
+
+def test_a_scheduler_without_workers_says_so(monkeypatch):
+    monkeypatch.setattr("banditgrad.dask.sweeps.PATIENCE", 3.0)
+    with LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as cluster:
+        with pytest.raises(ValueError, match="has no workers"), sweep_on(cluster.scheduler_address):
+            pass
+        with Client(cluster, timeout=3.0) as client, pytest.raises(TimeoutError):
+            list(Sweep(client).as_done(slow_square, np.arange(5.0), [1]))

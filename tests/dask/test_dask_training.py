@@ -1,6 +1,7 @@
 """Fits on a cluster of separate processes come to the minimiser of the local solver, whatever the partitions hold."""
 
 import pickle
+import threading
 
 import dask
 import dask.array as da
@@ -14,6 +15,7 @@ from distributed import Client, LocalCluster
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import banditgrad as bg
 from banditgrad import linear_model
 from banditgrad.dask import BanditClassifier, BanditRegressor
 from banditgrad.linear_model import load_model, save_model
@@ -47,6 +49,32 @@ def test_the_minimiser_is_that_of_the_local_solver(client, minimum, layout):
     assert np.all(np.diff(history.value) <= 0.0)
     assert history.rounds[-1] == model.n_iter_
     assert np.all(np.diff(history.bytes) > 0)
+
+
+def test_a_warm_start_where_zero_is_the_minimiser(client):
+    model = BanditClassifier(penalty="l1", alpha=1e-3, fit_intercept=False, warm_start=True, random_state=0)
+    assert model.fit(sparse_blocks(X, EVEN), Y).coef_.any()
+    assert not model.set_params(alpha=100.0).fit(sparse_blocks(X, EVEN), Y).coef_.any()
+
+
+def test_predictions_travel_without_the_callback(client):
+    lock = threading.Lock()
+    model = BanditClassifier(callback=lambda progress: lock.locked(), random_state=0).fit(sparse_blocks(X, EVEN), Y)
+    assert model.predict(sparse_blocks(X, EVEN)).compute().shape == Y.shape
+    with pytest.raises(ValueError, match="two-dimensional, got a Array of 1"):
+        model.predict(da.zeros(10))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"solver": bg.ProxSvrg(), "step_size": 0.1}, "is for solvers given by name"),
+        ({"solver": bg.ProxSvrg(snapshot="last")}, "snapshots join all partitions"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        BanditClassifier(**settings).fit(sparse_blocks(X, EVEN), Y)
 
 
 def test_an_l1_penalty_and_sorted_rows(client):

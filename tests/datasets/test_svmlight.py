@@ -196,7 +196,7 @@ def test_zero_based_indices():
     assert read(b"1 1:5\n")[0].toarray().tolist() == [[5.0]]
     assert read(b"1 1:5\n", zero_based=True)[0].toarray().tolist() == [[0.0, 5.0]]
     assert read(b"1 1:5\n1 0:3\n")[0].toarray().tolist() == [[0.0, 5.0], [3.0, 0.0]]
-    with pytest.raises(ValueError, match="line 4: index 0, where the first feature is 1"):
+    with pytest.raises(ValueError, match="line 4: index 0, where the first feature has the index 1"):
         read(b"1 1:5\n# 0:3\n\n1 0:3 1:2\n", zero_based=False)
     with pytest.raises(ValueError, match="zero_based must be True"):
         read(b"1 1:5\n", zero_based="yes")

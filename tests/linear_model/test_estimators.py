@@ -99,6 +99,8 @@ def test_class_weights_are_sample_weights(rows):
     by_row = BanditClassifier(**settings).fit(X, y, sample_weight=np.where(y == "yes", 3.0, 1.0))
     np.testing.assert_allclose(by_class.coef_, by_row.coef_, atol=1e-7)
     assert np.sum(by_class.predict(X) == "yes") > np.sum(BanditClassifier(**settings).fit(X, y).predict(X) == "yes")
+    with pytest.raises(ValueError, match="Sample weights must be 1D"):
+        BanditClassifier(class_weight="balanced").fit(X, y, sample_weight=np.ones((300, 1)))
 
 
 def test_warm_start_goes_on_and_means_the_same_tol(rows):
@@ -110,6 +112,15 @@ def test_warm_start_goes_on_and_means_the_same_tol(rows):
     np.testing.assert_allclose(model.coef_, w, atol=1e-4)
     with pytest.raises(ValueError, match="warm_start needs data like that of the last fit"):
         model.fit(X[:, :3], y)
+
+
+def test_warm_start_where_zero_is_the_minimiser(rows):
+    X, y = rows
+    model = BanditClassifier(penalty="l1", alpha=1e-3, fit_intercept=False, warm_start=True).fit(X, y)
+    assert model.coef_.any()
+    model.set_params(alpha=100.0).fit(X, y)
+    assert not model.coef_.any()
+    assert model.n_iter_ == 1
 
 
 def test_a_warning_says_what_to_do(rows):
@@ -167,6 +178,27 @@ def test_ctrl_c_is_seen_at_any_moment(ctrl_c):
 
         assert _in_threads(solve, 3, 2, stop) == [True] * 3
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_exception_in_one_class_ends_the_others(three_classes):
+    calls = itertools.count()
+
+    def fail(progress):
+        if next(calls) == 0:
+            raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError, match="on purpose"):
+        BanditClassifier(n_jobs=2, tol=None, max_iter=10**6, callback=fail).fit(*three_classes)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet", None])
+def test_the_steps_of_a_stream_fall(rows, penalty):
+    X, y = rows
+    model = BanditClassifier(penalty=penalty, alpha=0.1, random_state=0)
+    first, late = (model._falling_step(X, None, seen).at(1) for seen in (0, 10**6))
+    assert late < 1e-2 * first
+    model.fit(X, y)
+    assert model.n_seen_ == model.n_iter_ * 300
 
 
 def test_partial_fit_learns_a_stream():

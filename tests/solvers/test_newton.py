@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import banditgrad as bg
 from banditgrad._random import new_stream
+from banditgrad.solvers.newton import quadratic
 from banditgrad.solvers.newton.columns import ColumnCurvature
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.matrix_free import RowCurvature
@@ -264,6 +265,22 @@ def test_converges_on_hard_data():
         assert result.reason is bg.Reason.PASSES_DONE, case
         assert result.value - hard_minimum(case) <= 1e-9 * max(1.0, abs(result.history.value[0])), case
         assert np.all(np.diff(result.history.value) <= 1e-12 * np.abs(result.history.value[:-1])), case
+
+
+def test_overflow_is_divergence(rng):
+    X, y = 1e10 * rng.standard_normal((50, 4)), 1e300 * rng.standard_normal(50)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = bg.minimise(bg.Problem(X, y, bg.Squared()), bg.SampledNewton(), passes=5, seed=0)
+    assert result.reason is bg.Reason.DIVERGED
+
+
+def test_fits_at_the_same_time_leave_blas_its_threads():
+    threads = [library.num_threads for library in quadratic._blas().lib_controllers]
+    with quadratic._one_blas_thread:
+        with quadratic._one_blas_thread:
+            pass
+        assert all(library.num_threads == 1 for library in quadratic._blas().lib_controllers)
+    assert [library.num_threads for library in quadratic._blas().lib_controllers] == threads
 
 
 def test_starts_where_the_loss_is_straight(small_data):

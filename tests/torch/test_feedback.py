@@ -43,6 +43,15 @@ def test_cross_entropy_bound(soft):
     assert not bound.requires_grad
 
 
+def test_cross_entropy_bound_of_samples_without_a_target():
+    z, y = torch.randn(4, 3), torch.tensor([2, -100, 0, 1])
+    kept = torch.tensor([0, 2, 3])
+    bound = cross_entropy_bound(z, y)
+    assert bound[1] == 0.0
+    torch.testing.assert_close(bound[kept], cross_entropy_bound(z[kept], y[kept]))
+    assert cross_entropy_bound(z, torch.tensor([2, 9, 0, 1]), ignore_index=9)[1] == 0.0
+
+
 def test_cross_entropy_bound_is_exact_for_samples_that_are_all_but_learned():
     z = torch.tensor([[12.0, 0.0]])
     assert cross_entropy_bound(z, torch.tensor([0])) == pytest.approx(

@@ -3,6 +3,7 @@
 Iterations are the ladder, with a tolerance that does not stop it first.
 """
 
+import numpy as np
 import scipy.sparse as sp
 
 from race.contenders import ITERATIONS, KINDS, contender
@@ -22,4 +23,6 @@ def snap(task):
     X = task.X
     if sp.issparse(X):
         X = (sp.csc_matrix if penalty == "l1" else sp.csr_matrix)(X)
+    else:  # what it would make of them on the clock
+        X = np.asarray(X, np.float32, order="F" if penalty == "l1" else "C")
     return lambda count: kind(**fixed, max_iter=count).fit(X, task.y).coef_.ravel()

@@ -10,7 +10,7 @@ from banditgrad.cli import cluster, inputs, screen
 from banditgrad.cli.inspect import Positive
 from banditgrad.problem import Problem
 from banditgrad.registry import SAMPLERS, SOLVERS, make_solver
-from banditgrad.report import write_figures, write_html
+from banditgrad.report import Report, write_figures, write_html
 
 INTERRUPTED = 130
 
@@ -62,6 +62,9 @@ def compare(
         "loss": loss,
         "penalty": penalty,
         "alpha": alpha,
+        **({"l1_ratio": l1_ratio} if penalty == "elasticnet" else {}),
+        **({"label": label} if label else {}),
+        **({"positive": positive} if positive else {}),
         "passes": passes,
         "seeds": seeds,
         "first seed": seed,
@@ -114,7 +117,7 @@ def run_and_show(
             )
             report = found.report(f"Samplers compared on {name}", summary, settings)
             page = write_html(report, out / "report.html")
-            figures = write_figures(report.figures, out)
+            figures, remark = _write_figures(report, out)
     if not found.outcomes:
         screen.err.print("[yellow]Interrupted[/] before the first run was done: nothing to report.")
         raise typer.Exit(INTERRUPTED)
@@ -131,10 +134,21 @@ def run_and_show(
         )
     else:
         _show(found)
-        screen.out.print(f"Report: {screen.escape(str(page))}, with figures and CSV files beside it")
+        beside = ", with figures and CSV files beside it" if figures else ""
+        screen.out.print(f"Report: {screen.escape(str(page))}{beside}")
+        if remark:
+            screen.err.print(f"[yellow]Note:[/] {screen.escape(remark)}")
     if found.interrupted:
         screen.err.print("[yellow]Interrupted:[/] only the runs that were done are reported.")
         raise typer.Exit(INTERRUPTED)
+
+
+def _write_figures(report: Report, out: Path) -> tuple[list[Path], str]:
+    """The files, and why there are none where matplotlib is absent: the page does without it."""
+    try:
+        return write_figures(report.figures, out), ""
+    except ImportError as error:
+        return [], str(error)
 
 
 def _show(found: comparison.Comparison) -> None:

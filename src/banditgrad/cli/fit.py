@@ -91,7 +91,9 @@ def fit(
     if balanced:
         settings["class_weight"] = "balanced"
     model = (BanditClassifier if classify else BanditRegressor)(**settings)
-    other = None if test is None else inputs.read_like(test, model_features(file), file.names, label)
+    other = None
+    if test is not None:
+        other = inputs.read_like(test, file.X.shape[1], file.names, file.zero_based, label)
     if other is not None:
         inputs.expect_labels(other, file, classify)
     begin = time.perf_counter()
@@ -100,6 +102,8 @@ def fit(
     model.set_params(callback=None)
     if file.names is not None:
         model.feature_names_in_ = np.array(file.names, dtype=object)
+    if file.zero_based is not None:
+        model.zero_based_ = file.zero_based
     results = {
         "data": str(data),
         "rows": file.X.shape[0],
@@ -124,10 +128,6 @@ def fit(
         _show(results)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
-
-
-def model_features(file: inputs.Data) -> int:
-    return int(file.X.shape[1])
 
 
 def _train(model: Any, file: inputs.Data) -> tuple[list[str], bool]:

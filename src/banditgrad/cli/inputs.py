@@ -9,7 +9,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from banditgrad.datasets import read_svmlight, read_table
+from banditgrad.datasets import read_table
+from banditgrad.datasets.svmlight import read_with_base
 from banditgrad.datasets.tables import is_table
 from banditgrad.problem import Problem
 from banditgrad.registry import CLASSIFICATION_LOSSES, PENALTIES, REGRESSION_LOSSES, make_loss, make_penalty
@@ -87,6 +88,7 @@ class Data(NamedTuple):
     y: NDArray[Any]
     weights: NDArray[np.float64] | None
     names: list[str] | None
+    zero_based: bool | None = None  # svmlight: whether the first feature has the index 0
 
 
 def read_data(
@@ -95,6 +97,7 @@ def read_data(
     drop: list[str] | None = None,
     features: int | None = None,
     weight: str | None = None,
+    zero_based: bool | None = None,
 ) -> Data:
     """A data file of any kind that is read; its extension tells which."""
     if is_table(path):
@@ -106,13 +109,20 @@ def read_data(
     for option, given in (("--label", label), ("--drop", drop), ("--weights", weight)):
         if given:
             raise typer.BadParameter(f"{option} is for .csv, .tsv and .parquet files; {path.name} is read as svmlight.")
-    X, y = read_svmlight(path, features)
+    X, y, zero_based = read_with_base(path, features, "auto" if zero_based is None else zero_based)
     if X.shape[1] == 0:
         raise ValueError(f"{path} has no features: no line has an index:value.")
-    return Data(path, X, tidy(y), None, None)
+    return Data(path, X, tidy(y), None, None, zero_based)
 
 
-def read_like(path: Path, d: int, names: list[str] | None, label: str | None = None, need_label: bool = True) -> Data:
+def read_like(
+    path: Path,
+    d: int,
+    names: list[str] | None,
+    zero_based: bool | None = None,
+    label: str | None = None,
+    need_label: bool = True,
+) -> Data:
     """A file with the features of another one or of a model: d of them, by name where these are known."""
     if is_table(path):
         table = read_table(path, label, features=names, need_label=need_label)
@@ -125,7 +135,7 @@ def read_like(path: Path, d: int, names: list[str] | None, label: str | None = N
             f"{path} is read as svmlight, which has no names; the model knows its features by name: "
             f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}. Pass a table with these columns."
         )
-    return read_data(path, features=d)
+    return read_data(path, features=d, zero_based=zero_based)
 
 
 def expect_labels(other: Data, data: Data, classify: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from banditgrad.cli import app, cluster
+from banditgrad.cli import app, cluster, inputs, screen
 
 
 class Part(enum.StrEnum):
@@ -32,10 +32,17 @@ def paper(
     out: Annotated[Path, typer.Option(help="Where results are kept and written.", file_okay=False)] = Path("out/paper"),
     jobs: Annotated[int, typer.Option(min=1, help="Threads.")] = os.cpu_count() or 1,
     scheduler: cluster.Scheduler = None,
+    json: inputs.Json = False,
 ) -> None:
     """Recompute the paper's tables and figures, and say claim by claim what holds.
 
     Finished runs are kept in DIR/runs.sqlite: started again, it goes on where it was.
+
+    **Examples**
+
+    `banditgrad paper --quick`
+
+    `banditgrad paper figure2 --repeats 10 --out figure2`
     """
     from banditgrad import paper as evaluation  # matplotlib and the like only where they are needed
 
@@ -43,10 +50,16 @@ def paper(
     if repeats is not None:
         scale = scale.with_repeats(repeats)
     names = list(evaluation.PARTS) if part is Part.all else [part.value]
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=json)
     try:
         with cluster.sweep(scheduler) as sweep:
-            evaluation.evaluate(names, scale, out, jobs, console, evaluation.Cases(), sweep)
+            report, written = evaluation.evaluate(names, scale, out, jobs, console, evaluation.Cases(), sweep)
     except KeyboardInterrupt:
         console.print(f"Interrupted. What is done is kept in {out}; the same command goes on from there.")
         raise typer.Exit(130) from None
+    if json:
+        claims = [
+            {"statement": claim.statement, "measured": claim.measured, "verdict": claim.verdict.value}
+            for claim in report.claims
+        ]
+        screen.print_json({"settings": report.settings, "claims": claims, "files": list(map(str, written))})

@@ -35,7 +35,14 @@ def predict(
     if proba and not (isinstance(fitted, BanditClassifier) and fitted.loss == "log_loss"):
         raise ValueError(f"{model} gives no probabilities: its loss is {fitted.loss}. --proba needs log_loss.")
     names = getattr(fitted, "feature_names_in_", None)
-    file = inputs.read_like(data, fitted.n_features_in_, None if names is None else names.tolist(), label, False)
+    file = inputs.read_like(
+        data,
+        fitted.n_features_in_,
+        None if names is None else names.tolist(),
+        getattr(fitted, "zero_based_", None),
+        label,
+        need_label=False,
+    )
     columns: dict[str, Any] = {"prediction": inputs.tidy(inputs.call(fitted.predict, file))}
     if proba:
         p = inputs.call(fitted.predict_proba, file)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 FAN_IN = 8  # answers that one task of the tree sums
+PATIENCE = 600.0  # seconds to wait for a worker where all are gone
 LOOK_EVERY = 1.0  # seconds between two looks at whether the workers that were given work are still there
 
 
@@ -134,7 +135,10 @@ class Cluster:
         """Decide where each partition's work is done: where it is, but evenly once workers have gone or come."""
         workers = set(self.client.nthreads())
         while not workers:
-            self.client.wait_for_workers(1)
+            try:
+                self.client.wait_for_workers(1, timeout=PATIENCE)
+            except TimeoutError as error:
+                raise TimeoutError(f"The Dask cluster has had no workers for {PATIENCE:g} seconds.") from error
             workers = set(self.client.nthreads())
         holders = self.client.who_has(list(held))
         for one in held:

@@ -20,7 +20,7 @@ from banditgrad.dask.local import ADAPTIVE, UNIFORM
 from banditgrad.dask.partitions import Partition, Summary, Task, as_blocks, is_collection, summarise
 from banditgrad.dask.rounds import Held, Limits, Run, carry_out, status
 from banditgrad.minimise import Reason
-from banditgrad.registry import make_loss, make_penalty, make_sampler, name_of
+from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver, name_of
 from banditgrad.solvers import ProxSvrg
 from banditgrad.solvers.pace import check_step_size
 
@@ -43,6 +43,10 @@ class OnDask:
         limit = self.time_limit
         if limit is not None and (not isinstance(limit, Real) or isinstance(limit, bool) or not float(limit) > 0.0):
             raise ValueError(f"time_limit must be a positive number of seconds or None, got {limit!r}.")
+        if isinstance(self.solver, ProxSvrg):
+            make_solver(self.solver, self.step_size)  # refuses a step of the estimator's own beside the solver's
+            if self.solver.snapshot != ProxSvrg().snapshot:
+                raise ValueError(f"On Dask snapshots join all partitions; got snapshot={self.solver.snapshot!r}.")
         check_step_size(self, self._step_size)
 
     @property
@@ -163,9 +167,14 @@ class OnDask:
 
     def _each_block(self, X: Any, method: str, kind: Any, columns: int) -> Any:
         """What the local model's method gives for every block of a collection, lazily; at once for anything else."""
-        predict = getattr(self.local(), method)
+        model = self.local()
         if not is_collection(X):
-            return predict(X)
+            return getattr(model, method)(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must be two-dimensional, got a {type(X).__name__} of {X.ndim} dimensions.")
+        model.callback = None  # the graph takes what predictions need, and a callback may not be fit to travel
+        vars(model).pop("history_", None)
+        predict = getattr(model, method)
         empty = np.empty((0, columns) if columns else (0,), dtype=kind)
         if isinstance(X, dd.DataFrame):
             return X.map_partitions(_predict_rows, predict, empty, meta=empty)

@@ -65,7 +65,8 @@ class Run:
     def _go(self, start: Vector) -> Generator[Any, Any, None]:
         origin = yield from self.descent.look(np.zeros_like(start))
         self._at_zero = self.descent.mapping(origin)
-        first = (yield from self.descent.look(start)) if start.any() else origin
+        cold = not start.any() or self._at_zero == 0.0  # zero is then the minimiser
+        first = origin if cold else (yield from self.descent.look(start))
         yield from self.descent.go(first)
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import distributed
+from distributed.scheduler import KilledWorker
 
 LOCAL = "local"
 PATIENCE = 10.0  # seconds to wait for a scheduler
@@ -26,6 +27,7 @@ class Sweep:
     def as_done(self, function: Callable[..., Any], data: Any, jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """The number of each job and its result, as they come. Given up, it cancels the others."""
         left = dict(enumerate(jobs))
+        futures: dict[Any, int] = {}
         try:
             while left:
                 shared = self._client.scatter(data, broadcast=True, hash=False)
@@ -39,7 +41,7 @@ class Sweep:
                         continue
                     k = futures.pop(future)
                     del left[k]
-                    yield k, future.result()
+                    yield k, _result(future)
         finally:
             if left:
                 self._client.cancel(list(futures))
@@ -73,4 +75,17 @@ def sweep_on(scheduler: str) -> Iterator[Sweep]:
             "Pass its address, as `dask scheduler` prints it (tcp://HOST:8786), or local."
         ) from error
     with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            raise ValueError(f"The Dask scheduler at {scheduler!r} has no workers. Start one: dask worker.") from error
         yield Sweep(client)
+
+
+def _result(future: Any) -> Any:
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise ValueError(
+            "One of the runs was on every worker that died, and is given up: it may need more memory than they have."
+        ) from error

@@ -71,7 +71,7 @@ def load(name: str, folder: str | os.PathLike[str] | None = None, *, mirror: str
     if folder is not None and not Path(folder).is_dir():
         raise NotADirectoryError(f"folder must be an existing folder, got {str(folder)!r}.")
     text, origin = _from_folders(name, folder) or _from_cache(name) or _download(name, mirror)
-    X, y = parse(text, origin, zero_based=False)
+    X, y, _ = parse(text, origin, zero_based=False)
     return Dataset(X, y, name)
 
 

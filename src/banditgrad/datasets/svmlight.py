@@ -59,6 +59,16 @@ def read_svmlight(
         numbers, and indices whole numbers that ascend within the line. Blank lines, comments and ``qid:`` after the
         label are skipped.
     """
+    X, y, _ = read_with_base(source, n_features, zero_based)
+    return X, y
+
+
+def read_with_base(
+    source: str | PathLike[str] | BinaryIO,
+    n_features: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
+) -> tuple[Any, NDArray[np.float64], bool]:
+    """As `read_svmlight`, with whether the first feature had the index 0: files that belong together must agree."""
     _check_options(n_features, zero_based)
     text, origin = _contents(source)
     return parse(text, origin, n_features, zero_based)
@@ -66,8 +76,8 @@ def read_svmlight(
 
 def parse(
     text: bytes, origin: str, n_features: int | None = None, zero_based: bool | Literal["auto"] = "auto"
-) -> tuple[Any, NDArray[np.float64]]:
-    """`read_svmlight` of text in memory; `origin` names it in errors."""
+) -> tuple[Any, NDArray[np.float64], bool]:
+    """`read_with_base` of text in memory; `origin` names it in errors."""
     found = _room_for(text, origin)
     wrong, at = scan(np.frombuffer(text, np.uint8), found)
     if wrong:
@@ -77,8 +87,10 @@ def parse(
         raise ValueError(f"{origin} has no rows.")
     data, labels = found.data[:entries], found.labels[:rows]
     _convert(found.deferred[:deferred], text, origin, labels, data)
-    X = _matrix(data, found.indices[:entries], found.indptr[: rows + 1], text, origin, n_features, zero_based)
-    return X, labels
+    indices = found.indices[:entries]
+    first = int(not zero_based) if zero_based != "auto" else int(indices.min(initial=1))
+    X = _matrix(data, indices, found.indptr[: rows + 1], text, origin, n_features, first)
+    return X, labels, first == 0
 
 
 def decompress(content: bytes, origin: str) -> bytes:
@@ -147,13 +159,12 @@ def _matrix(
     text: bytes,
     origin: str,
     n_features: int | None,
-    zero_based: bool | Literal["auto"],
+    first: int,
 ) -> Any:
-    first = int(not zero_based) if zero_based != "auto" else int(indices.min(initial=1))
     largest = int(indices.max(initial=first - 1))
     if indices.min(initial=first) < first:
         line = _line_of_entry(text, indptr, int(indices.argmin()))
-        raise ValueError(f"{origin}, line {line}: index 0, where the first feature is 1. Or is the file zero-based?")
+        raise ValueError(f"{origin}, line {line}: index 0, where the first feature has the index 1.")
     width = largest - first + 1
     if n_features is not None and width > n_features:
         line = _line_of_entry(text, indptr, int(indices.argmax()))

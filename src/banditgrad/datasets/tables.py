@@ -52,7 +52,7 @@ def read_table(
     features : list of str, optional
         The columns to take as features, in this order; by default all others.
     need_label : bool
-        Whether a table without labels is an error.
+        Whether there must be labels; else they are not read, and may be missing.
     """
     frame = _frame(Path(path))
     for name in [*([label] if label else []), *([weight] if weight else []), *drop]:
@@ -70,7 +70,8 @@ def read_table(
         raise ValueError(f"{path} has {len(frame)} rows and {len(features)} feature columns. Both must be at least 1.")
     X = np.column_stack([_numbers(path, frame, name) for name in features])
     weights = None if weight is None else _numbers(path, frame, weight)
-    return Table(X, None if label is None else _labels(path, frame, label), weights, [str(name) for name in features])
+    y = _labels(path, frame, label) if label is not None and need_label else None
+    return Table(X, y, weights, [str(name) for name in features])
 
 
 def _frame(path: Path) -> Any:

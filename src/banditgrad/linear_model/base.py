@@ -5,7 +5,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -84,6 +84,7 @@ class BanditLinearModel(BaseEstimator):
         plan = Plan(make_solver(self.solver, self.step_size), self.max_iter, self.tol or 0.0)
         starts = self._starts(X.shape[1], len(targets)) if self.warm_start else None
         self._run(plan, X, targets, weights, starts)
+        self.n_seen_ = X.shape[0] * self.n_iter_
 
     def _stream_targets(self, X: Any, targets: Sequence[Vector], weights: Vector | None) -> None:
         """One pass of SGD over the rows of this call, with steps that fall with all rows seen so far."""
@@ -96,12 +97,16 @@ class BanditLinearModel(BaseEstimator):
         self.n_seen_ = seen + X.shape[0]
 
     def _falling_step(self, X: Any, weights: Vector | None, seen: int) -> Any:
-        """γ_t = 1 / (2 max L_i + λ₂ t), with t counted over all calls, or the given number."""
+        """γ_t = 1 / (2 max L_i + μ t), with t counted over all calls, or the given number.
+
+        μ is λ₂ where there is one; else alpha, as in scikit-learn's SGD, so that a stream settles.
+        """
         if self.step_size != "auto":
             return self.step_size
         problem = self._problem(X, np.ones(X.shape[0]), weights)
         _, l2 = problem.shrinkage or (0.0, 0.0)
-        return ShiftedInverseTime(2.0 * max(float(problem.smoothness.max()), 1e-300) + l2 * seen, l2)
+        mu = l2 or float(self.alpha)
+        return ShiftedInverseTime(2.0 * max(float(problem.smoothness.max()), 1e-300) + mu * seen, mu)
 
     def _starts(self, d: int, problems: int) -> Vector | None:
         """The coefficients so far, one row per problem, if there are any."""
@@ -130,7 +135,7 @@ class BanditLinearModel(BaseEstimator):
         stop = threading.Event()
 
         def solve(k: int) -> Result:
-            w0 = None if starts is None else starts[k]
+            w0 = None if starts is None or _is_solved_by_zero(problems[k]) else starts[k]
             result = minimise(
                 problems[k],
                 plan.solver,
@@ -214,6 +219,10 @@ def _relative_to_zero(problem: Problem, w0: Vector | None, tol: float) -> float:
     return tol * _norm(problem, np.zeros_like(w0)) / here if here > 0.0 else 1.0
 
 
+def _is_solved_by_zero(problem: Problem) -> bool:
+    return _norm(problem, np.zeros(problem.dimension)) == 0.0
+
+
 def _distance(problem: Problem, w: Vector) -> float:
     start = _norm(problem, np.zeros_like(w))
     return _norm(problem, w) / start if start > 0.0 else 0.0
@@ -239,8 +248,11 @@ def _in_threads(solve: Callable[[int], Result], count: int, workers: int, stop: 
     with ThreadPoolExecutor(workers) as pool, _ctrl_c_sets(stop):
         try:
             runs = [pool.submit(solve, k) for k in range(count)]
-            while wait(runs, timeout=LOOK_EVERY).not_done:
-                pass  # a signal that comes just before a wait without end would not be seen until its end
+            pending: Any = True
+            while pending:  # a signal that comes just before a wait without end would not be seen until its end
+                done, pending = wait(runs, timeout=LOOK_EVERY, return_when=FIRST_EXCEPTION)
+                for run in done:
+                    run.result()  # or its exception
             return [run.result() for run in runs]
         except BaseException:
             stop.set()  # the others must end as well

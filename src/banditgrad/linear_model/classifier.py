@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from banditgrad.linear_model.base import BanditLinearModel, Vector
 from banditgrad.minimise import Progress
@@ -200,9 +200,9 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     def _weights(self, y: NDArray[Any], sample_weight: ArrayLike | None) -> Vector | None:
         if self.class_weight is None:
             return None if sample_weight is None else np.asarray(sample_weight)
-        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight)
-        weights = by_class[np.searchsorted(self.classes_, y)]
-        return weights if sample_weight is None else weights * np.asarray(sample_weight)
+        given = _check_sample_weight(sample_weight, y, dtype=np.float64)
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=given)
+        return np.asarray(by_class[np.searchsorted(self.classes_, y)] * given)
 
 
 def expect_two(classes: NDArray[Any]) -> None:

@@ -39,6 +39,7 @@ def save_model(model: Model, path: str | PathLike[str]) -> Path:
         "settings_in_words": {name: repr(value) for name, value in settings.items() if name not in plain},
         "classes": model.classes_.tolist() if isinstance(model, BanditClassifier) else None,
         "features": getattr(model, "feature_names_in_", np.zeros(0)).tolist() or None,
+        "zero_based": getattr(model, "zero_based_", None),  # of the svmlight file it was trained on
         "n_features": int(model.n_features_in_),
         "n_iter": int(model.n_iter_),
         "coef": np.atleast_2d(model.coef_).tolist(),
@@ -86,6 +87,8 @@ def _restored(content: dict[str, Any]) -> Any:
         if len(content["features"]) != d:
             raise ValueError(f"{len(content['features'])} names for {d} features")
         model.feature_names_in_ = np.array(content["features"], dtype=object)
+    if content.get("zero_based") is not None:
+        model.zero_based_ = bool(content["zero_based"])
     model.coef_ = coef if kind is BanditClassifier else coef[0]
     model.intercept_, model.n_features_in_, model.n_iter_ = intercept, d, content["n_iter"]
     return model

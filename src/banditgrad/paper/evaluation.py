@@ -33,8 +33,10 @@ PARTS: dict[str, ModuleType] = {
 
 def evaluate(
     names: Sequence[str], scale: Scale, out: Path, jobs: int, console: Console, cases: Cases, sweep: Any = None
-) -> list[Path]:
+) -> tuple[Report, list[Path]]:
     """Run the named parts, or what is missing of them, and write figures, CSV files, report.html and claims.md.
+
+    Returns what is in the report, and the files, of which the page is the last.
 
     With a `banditgrad.dask.sweeps.Sweep` the runs are made on its cluster; outcomes are kept here all the same.
     """
@@ -56,7 +58,7 @@ def evaluate(
     for claim in report.claims:
         say(f"{claim.verdict.value:14} {claim.statement}")
     say(f"Written: {written[-1]}")
-    return written
+    return report, written
 
 
 def _complete(
@@ -100,7 +102,8 @@ def _report(names: Sequence[str], scale: Scale, sections: Sequence[Section], mor
         "Section 4 of Salehi, Celis and Thiran, “Stochastic Optimization with Bandit Sampling”, recomputed. "
         "Verdicts are computed from the medians by fixed rules.\n\n"
         "Every run starts at w = 0; repeat r has seed r. MABS is Algorithm 1 with η = 0.4, mean(a²) learned and the "
-        "exponent clipped at 1; IS has p ∝ L_i. Distances are to a certified F*."
+        "exponent clipped at 1; solvers draw one step ahead, so that p has learned from all steps but the last. IS has "
+        "p ∝ L_i. Distances are to a certified F*."
     )
     if scale.name != "the paper's":
         summary += f"\n\nThis is a run at a smaller scale than the paper's ({scale.name})."

@@ -11,6 +11,8 @@ import inspect
 import json
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -44,14 +46,22 @@ class Store:
             ) from error
 
     def get(self, key: str) -> Outcome | None:
-        with self._lock:
+        with self._lock, self._told():
             row = self._connection.execute("SELECT outcome FROM outcomes WHERE key = ?", (key,)).fetchone()
         return None if row is None else json.loads(row[0])
 
     def put(self, key: str, settings: dict[str, Any], outcome: Outcome) -> None:
         row = (key, json.dumps(settings, ensure_ascii=False), json.dumps(outcome))
-        with self._lock, self._connection:
+        with self._lock, self._told(), self._connection:
             self._connection.execute("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", row)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """A full disk, a damaged file and the like in words for users."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OSError(f"{self._path} cannot be used as a store of results ({error}).") from error
 
     def __enter__(self) -> "Store":
         return self

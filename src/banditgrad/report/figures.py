@@ -170,7 +170,11 @@ def _clipped(curve: Curve, floors: tuple[float | None, float | None]) -> NDArray
 def _limits(panel: Panel, points: list[NDArray[np.float64]]) -> tuple[tuple[float, float], tuple[float, float]]:
     x = np.concatenate([rows[0] for rows in points]) if points else np.empty(0)
     y = np.concatenate([rows[1:].ravel() for rows in points]) if points else np.empty(0)
-    y = np.clip(y[np.isfinite(y)], panel.y_min, panel.y_max)
+    y = y[np.isfinite(y)]
+    if panel.y_min is not None:
+        y = np.maximum(y, panel.y_min)
+    if panel.y_max is not None:
+        y = np.minimum(y, panel.y_max)
     return scales.limits(x, panel.x_log, margin=0.02), scales.limits(y, panel.y_log, margin=0.06)
 
 

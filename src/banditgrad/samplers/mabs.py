@@ -94,8 +94,8 @@ class Mabs(Sampler):
         η, the share of the mixing distribution; theorem 1 needs η < ½.
     delta : "learned", "bound" or float
         How δ is set: Algorithm 1's (MABS2's, for mix="bounds") with a running estimate of mean(a²); with known bounds
-        on the a_i, as the theorems say (`start` gets them from the problem), for any mix; or the given number, for
-        which feedback must be the paper's a_i, not a multiple.
+        on the a_i, as the theorems say (`start` gets them from the problem, for the gradients of plain SGD), for any
+        mix; or the given number, for which feedback must be the paper's a_i, not a multiple.
     horizon : int, optional
         T, if it is to differ from what the run says. Where neither is known, a guess is doubled, the weights kept.
     relax : float

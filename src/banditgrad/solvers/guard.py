@@ -1,8 +1,8 @@
 """Never diverge: an automatic step is watched over by F itself.
 
 A row that was not drawn for long can make any estimate of the right step wrong. So F is computed now and then, at
-checks that become rarer while all goes well (for the snapshot methods it comes almost for free with ∇f(w̃)). Where F has
-risen, or is no number, the run goes back to the best point seen, with a limit on its step, which is relaxed later.
+checks that become rarer while all goes well. Where F has risen, or is no number, the run goes back to the best point
+seen, with a limit on its step, which is relaxed later.
 """
 
 import math

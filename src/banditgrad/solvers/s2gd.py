@@ -21,7 +21,8 @@ class S2gd(Reduced):
     inner : int, optional
         m, the largest number of steps of a bin; n unless given.
     nu : float
-        ν, a lower bound on the strong convexity; 0 makes all lengths equally likely.
+        ν, a lower bound on the strong convexity; 0 makes all lengths equally likely. With an automatic step, lengths
+        go by the γ it begins with.
     """
 
     step_size: Any = "auto"

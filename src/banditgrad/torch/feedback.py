@@ -21,7 +21,7 @@ def loss_values(loss: Tensor) -> Tensor:
     return loss.detach().abs().flatten(1).sum(1) if loss.ndim > 1 else loss.detach().abs()
 
 
-def cross_entropy_bound(logits: Tensor, target: Tensor) -> Tensor:
+def cross_entropy_bound(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
     """‖softmax(z) − y‖ for softmax cross-entropy; y one-hot.
 
     The norm of the gradient with respect to the logits. By Katharopoulos and Fleuret (2018) the gradient with respect
@@ -31,6 +31,8 @@ def cross_entropy_bound(logits: Tensor, target: Tensor) -> Tensor:
     ----------
     logits : tensor of shape (batch, classes)
     target : tensor of shape (batch,) with class indices, or of shape (batch, classes) with probabilities
+    ignore_index : int
+        A class index that stands for no target, as in ``F.cross_entropy``; its samples have the norm 0.
     """
     if logits.ndim != 2 or target.shape not in ((logits.shape[0],), logits.shape):
         raise ValueError(
@@ -39,11 +41,11 @@ def cross_entropy_bound(logits: Tensor, target: Tensor) -> Tensor:
         )
     with torch.no_grad():
         error = torch.softmax(logits, dim=1)
-        if target.ndim == 1:
-            error.scatter_(1, target[:, None], -1.0, reduce="add")
-        else:
-            error -= target
-        return torch.linalg.vector_norm(error, dim=1)
+        if target.ndim == 2:
+            return torch.linalg.vector_norm(error.sub_(target), dim=1)
+        kept = target != ignore_index
+        error.scatter_(1, (target * kept)[:, None], -1.0, reduce="add")
+        return torch.linalg.vector_norm(error, dim=1) * kept
 
 
 def binary_cross_entropy_bound(logits: Tensor, target: Tensor) -> Tensor:
