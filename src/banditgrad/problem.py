@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from banditgrad._jit import bridge, check_part, kernel, prefetch
 from banditgrad.losses import Logistic, Loss
 from banditgrad.penalties import Penalty, Zero
-from banditgrad.rows import add, as_rows, dot, read_only, squared_norms
+from banditgrad.rows import add, as_rows, dot, finite_norms, read_only
 
 Vector = NDArray[np.float64]
 
@@ -136,10 +136,7 @@ class Problem:
         targets = read_only(_vector(y, self.n, "y").copy())
         if hasattr(self.loss, "check_targets"):
             self.loss.check_targets(targets)
-        norms2 = np.empty(self.n)
-        squared_norms(rows, norms2)
-        if not norms2.max() < math.inf:
-            raise ValueError(f"Row {norms2.argmax()} of X is too long: its squared norm overflows. Rescale X.")
+        norms2 = finite_norms(rows, self.n)
         self.sample_weight = None if sample_weight is None else _weights(sample_weight, self.n)
         weights = np.zeros(0) if self.sample_weight is None else self.sample_weight
         terms = Terms(self.loss, targets, read_only(weights), _bend(self.loss))
@@ -279,10 +276,12 @@ def _weights(values: ArrayLike, n: int) -> Vector:
 
 @kernel
 def _mean_term(parts, w):
-    total = 0.0
+    total, zero = 0.0, True
     n = parts.norms2.size
+    for j in range(w.size):
+        zero = zero and w[j] == 0.0
     for i in range(n):
-        total += parts.terms.term(i, dot(parts.rows, i, w))
+        total += parts.terms.term(i, 0.0 if zero else dot(parts.rows, i, w))  # at zero no row need be read
     return total / n
 
 

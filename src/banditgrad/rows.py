@@ -125,10 +125,19 @@ def as_rows(X: Any, fit_intercept: bool) -> tuple[Dense | Csr, int, int]:
     _expect_some(matrix.shape)
     if not (matrix.flags.c_contiguous or _is_memory_mapped(matrix)):
         matrix = np.ascontiguousarray(matrix)  # a row in one piece is worth the copy
-    bad = _first_not_finite_row(Dense(read_only(matrix), 0.0), matrix.shape[0])
+    return Dense(read_only(matrix), intercept), *matrix.shape
+
+
+def finite_norms(rows: Dense | Csr, n: int) -> NDArray[np.float64]:
+    """‖x_i‖² of all rows; those of dense rows are looked at here for the first time, and all must be finite."""
+    norms2 = np.empty(n)
+    squared_norms(rows, norms2)
+    if norms2.max() < np.inf:
+        return norms2
+    bad = _first_not_finite_row(rows, n)
     if bad >= 0:
         raise ValueError(f"X has a NaN or an infinity in row {bad}. Remove or impute it.")
-    return Dense(read_only(matrix), intercept), *matrix.shape
+    raise ValueError(f"Row {norms2.argmax()} of X is too long: its squared norm overflows. Rescale X.")
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
