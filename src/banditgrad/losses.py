@@ -88,7 +88,7 @@ class Logistic(NamedTuple):
         e = math.exp(-abs(m))
         u = 1.0 + e
         q = 1.0 / u
-        log1p = math.log(u) + (e - (u - 1.0)) * q  # as exact as the function, and twice as fast
+        log1p = math.log(u) + (e - (u - 1.0)) * q  # of e, also where 1 + e rounds it away
         slope = -y * (e * q if m > 0.0 else q)
         return self.scale * (log1p + max(-m, 0.0)), self.scale * slope, self.scale * e * q * q
 

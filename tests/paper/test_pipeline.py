@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 import sqlite3
 import threading
@@ -122,3 +123,16 @@ def test_the_optimum_is_certified(tmp_path, name):
     if not name.startswith("tau"):
         assert other.value - found["value"] <= duality_gap(cases[name], other.w) + 1e-12
         assert math.isclose(other.value, found["value"], rel_tol=1e-2)
+
+
+def test_the_command_as_json(tmp_path, monkeypatch, capsys):
+    from banditgrad.cli import app
+
+    monkeypatch.setattr("banditgrad.paper.Cases", tiny.cases)
+    monkeypatch.setattr("banditgrad.paper.QUICK", tiny.SCALE)
+    app(["paper", "table1", "--quick", "--json", "--out", str(tmp_path)], standalone_mode=False)
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert [claim["verdict"] for claim in found["claims"]]
+    assert found["files"][-1] == str(tmp_path / "report.html")
+    assert "report.html" in err.replace("\n", "")  # the words go there

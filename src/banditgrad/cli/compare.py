@@ -113,7 +113,7 @@ def run_and_show(
         if found.outcomes:
             summary = (
                 f"{problem.n:,} rows, {problem.d:,} features, τ = {problem.tau:.3g}. Each solver ran {passes:g} passes "
-                f"with each sampler and {seeds} seeds; only the sampler differs within a panel."
+                f"with each sampler and {seeds} seed{'s'[: seeds > 1]}; only the sampler differs within a panel."
             )
             report = found.report(f"Samplers compared on {name}", summary, settings)
             page = write_html(report, out / "report.html")
