@@ -167,12 +167,28 @@ def fill(urn: Urn, weights: NDArray[np.float64]) -> None:
 
 @kernel
 def _fill(urn, weights):
-    for i in range(urn.where.size):
-        bits = float_bits(weights[i])
-        urn.slots[i].m = mantissa(bits) if weights[i] > 0.0 else 0.0
-        urn.slots[i].e = exponent(bits) if weights[i] > 0.0 else NEVER
-        urn.slots[i].id = i
-    _rebuild(urn.slots, urn.where, urn.book, urn.total)
+    """The same slots as by `_rebuild`, each written once."""
+    slots, where, book = urn.slots, urn.where, urn.book
+    largest = np.int64(NEVER)
+    for i in range(weights.size):
+        largest = max(largest, _exponent_of(weights[i]))
+    _open(book, largest)
+    for i in range(weights.size):
+        book[START + max(_exponent_of(weights[i]) - book[BASE], 0) + 1] += 1
+    _add_up(book)
+    for i in range(weights.size):
+        e = _exponent_of(weights[i])
+        k = _next_slot(book, e)
+        slots[k].m = mantissa(float_bits(weights[i])) if weights[i] > 0.0 else 0.0
+        slots[k].e = e
+        slots[k].id = i
+    _step_back(book)
+    _close(slots, where, book, urn.total)
+
+
+@inline
+def _exponent_of(weight):
+    return exponent(float_bits(weight)) if weight > 0.0 else np.int64(NEVER)
 
 
 @kernel
@@ -315,40 +331,70 @@ def _rebuild(slots, where, book, total):
     largest = np.int64(NEVER)
     for k in range(where.size):
         largest = max(largest, np.int64(slots[k].e))
+    _open(book, largest)
+    _sort(slots, where, book)
+    _close(slots, where, book, total)
+
+
+@outline
+def _sort(slots, where, book):
+    """Counting sort of the slots by bucket, in place: follow each cycle of the permutation."""
+    for k in range(where.size):
+        book[START + max(slots[k].e - book[BASE], 0) + 1] += 1
+    _add_up(book)
+    for k in range(where.size):  # for now, where[k] is the slot that the item of slot k must go to
+        where[k] = _next_slot(book, slots[k].e)
+    _step_back(book)
+    for k in range(where.size):
+        while where[k] != k:
+            _swap(slots, where, k, np.int64(where[k]))
+
+
+@outline
+def _open(book, largest):
+    """Begin to sort: the largest exponent in the middle, no item counted."""
     book[BASE] = largest - 2 * WINDOW
     book[TOP] = 2 * WINDOW
     book[PEAK] = 2 * WINDOW
     book[MOVES] = 0
     book[LAST] = 0
-    _sort(slots, where, book)
+    for b in range(BUCKETS + 1):
+        book[START + b] = 0
+
+
+@outline
+def _add_up(book):
+    """From the size of bucket b in place b + 1 to where buckets begin."""
+    for b in range(BUCKETS):
+        book[START + b + 1] += book[START + b]
+
+
+@inline
+def _next_slot(book, e):
+    """Where the next item of exponent e goes, while beginnings of buckets move to their ends."""
+    b = START + max(e - book[BASE], 0)
+    k = book[b]
+    book[b] = k + 1
+    return k
+
+
+@outline
+def _step_back(book):
+    """From the ends of buckets to their beginnings."""
+    for b in range(BUCKETS, 0, -1):
+        book[START + b] = book[START + b - 1]
+    book[START] = 0
+
+
+@outline
+def _close(slots, where, book, total):
+    """Bring all that follows from the slots up to date."""
     _sum_bounds(book)
     total[0] = 0.0
     total[1] = 0.0
     for k in range(where.size):
         where[slots[k].id] = k
         _add(total, slots[k].m * power_of_two(slots[k].e - book[BASE]))
-
-
-@outline
-def _sort(slots, where, book):
-    """Counting sort of the slots by bucket, in place: follow each cycle of the permutation."""
-    base = book[BASE]
-    for b in range(BUCKETS + 1):
-        book[START + b] = 0
-    for k in range(where.size):
-        book[START + max(slots[k].e - base, 0) + 1] += 1
-    for b in range(BUCKETS):
-        book[START + b + 1] += book[START + b]
-    for k in range(where.size):  # for now, where[k] is the slot that the item of slot k must go to
-        b = max(slots[k].e - base, 0)
-        where[k] = book[START + b]
-        book[START + b] += 1
-    for b in range(BUCKETS, 0, -1):
-        book[START + b] = book[START + b - 1]
-    book[START] = 0
-    for k in range(where.size):
-        while where[k] != k:
-            _swap(slots, where, k, np.int64(where[k]))
 
 
 @inline

@@ -33,6 +33,11 @@ class ColumnCurvature(RowCurvature):
         rows, self._stream = view.parts.rows, stream
         held = (rows.matrix if isinstance(rows, Dense) else rows.data).size * (view.size / view.parts.norms2.size)
         self._most = ROOM / max(held, 1.0)
+        if self._most < 1.0:
+            view.diagonal = np.zeros(view.gradient.size)
+
+    def pays_in_full(self, bends: Vector, share: float) -> bool:
+        return False
 
     def move(self, bends: Vector, share: float) -> int:
         """A new sample, of no more rows than there is room for."""
@@ -43,7 +48,7 @@ class ColumnCurvature(RowCurvature):
         working = np.flatnonzero((w != 0.0) | (np.abs(gradient) > l1))
         indptr, indices, data = _columns(self.view.parts.rows, self._chosen, self._scales, working, w.size)
         seen = np.add.reduceat(np.append(data**2, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
-        held = np.maximum(self.view.diagonal[working] - seen, 0.0)
+        held = np.maximum(self.diagonal[working] - seen, 0.0) if self.diagonal.size else np.zeros(seen.size)
         u, t = w[working], np.zeros(self._chosen.size)
         columns, model = (indptr, indices, data), (gradient[working], w[working], l1[working], l2[working], seen, held)
         _descend(columns, model, math.sqrt(tol), SWEEPS, self._stream, np.arange(u.size), u, t)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from banditgrad.rows import Dense
 
@@ -14,34 +13,34 @@ SMALL = 1e7  # multiply-adds, some 10 ms: cheap whatever a pass costs
 BLAS = 8.0  # how much faster than a plain loop
 
 
-def entries(problem: Any, chosen: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """The number of entries of the chosen rows, or of all."""
-    rows = problem.parts.rows
-    if isinstance(rows, Dense):
-        return np.full(problem.n if chosen is None else chosen.size, float(problem.dimension))
-    every = np.diff(rows.indptr)
-    return (every if chosen is None else every[chosen]).astype(np.float64) + problem.fit_intercept
+class Costs:
+    """Of work on all rows of a problem; a share of the rows costs this share of it.
 
-
-def look(lengths: NDArray[np.float64]) -> float:
-    """A look at rows of so many entries."""
-    return 2.0 * float(lengths.sum()) + LOSS * lengths.size
-
-
-def hessian(problem: Any, lengths: NDArray[np.float64]) -> float:
-    """The outer products of all these rows; scattered over a matrix beyond the cache they cost about twice as much."""
-    cost = max(0.5 * float((lengths**2).sum()), 1.0)
-    if isinstance(problem.parts.rows, Dense):
-        return cost / BLAS
-    return 2.0 * cost if problem.dimension > CACHED else cost
-
-
-def matrix_pays(problem: Any) -> bool:
-    """Whether a matrix of d x d numbers costs little beside a pass: rows are short, or features few.
-
-    Measured on dense and sparse data with 22 to 2000 features, Newton's method with one and `ProxSvrg` are level at
-    about `LIGHT`.
+    Attributes
+    ----------
+    product : of a pass that multiplies each row once with a vector, and adds it up once
+    look : of a look at all rows
+    hessian : the outer products of all rows; scattered over a matrix beyond the cache they cost about twice as much
+    solve : of a system of equations, whatever the number of rows
     """
-    lengths = entries(problem)
-    direct_solve = problem.dimension**3 / 3.0 / BLAS
-    return hessian(problem, lengths) + direct_solve <= max(LIGHT * look(lengths), SMALL)
+
+    def __init__(self, problem: Any) -> None:
+        rows, n, d = problem.parts.rows, problem.n, problem.dimension
+        if isinstance(rows, Dense):
+            entries, squares = float(n * d), float(n * d * d) / BLAS
+        else:
+            lengths = np.diff(rows.indptr).astype(np.float64) + problem.fit_intercept
+            entries, squares = float(lengths.sum()), float(lengths @ lengths) * (2.0 if d > CACHED else 1.0)
+        self.product = max(2.0 * entries, 1.0)
+        self.look = self.product + LOSS * n
+        self.hessian = max(0.5 * squares, 1.0)
+        self.solve = d**3 / 3.0 / BLAS
+
+    def matrix_pays(self, share: float = 1.0) -> bool:
+        """Whether a matrix of d x d numbers costs little beside a look at a share of the rows: these are short, or
+        features few.
+
+        Measured on dense and sparse data with 22 to 2000 features, Newton's method with one and `ProxSvrg` are level
+        at about `LIGHT`.
+        """
+        return share * self.hessian + self.solve <= max(LIGHT * share * self.look, SMALL)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import kernel
 from banditgrad._random import peek, skip, unit
 from banditgrad.rows import Dense
-from banditgrad.solvers.newton import costs
+from banditgrad.solvers.newton.costs import Costs
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.view import AHEAD, View
 
@@ -29,14 +29,21 @@ BLOCK = 512  # dense rows that are multiplied at a time
 class Curvature:
     """An estimate of the Hessian of the rows in view, as a matrix."""
 
+    dropped = False
+
     def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
         d = view.gradient.size
         self.view, self.sample = view, Sample(view, stream)
         self.matrix = np.zeros((d, d))
 
-    def cost(self, problem: Any, lengths: Vector) -> float:
-        """Of a sample of all rows, which have so many entries."""
-        return costs.hessian(problem, lengths)
+    @staticmethod
+    def cost(costs: Costs) -> float:
+        """Of a sample of all rows."""
+        return costs.hessian
+
+    def pays_in_full(self, bends: Vector, share: float) -> bool:
+        """Whether to take all rows where that has to be done but once, rather than a share of them."""
+        return False
 
     def move(self, bends: Vector, share: float) -> int:
         """Towards Σ_k bends_k x_i x_i', and the number of rows it took.

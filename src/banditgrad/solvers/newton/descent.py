@@ -1,18 +1,19 @@
 """Newton's method on the rows in view: model, minimiser, line search."""
 
+import math
+from collections import deque
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad.solvers.newton import costs
+from banditgrad.solvers.newton.memory import Memory
 from banditgrad.solvers.newton.view import View
 
 Vector = NDArray[np.float64]
 
-WORK = 2.0  # of a sample of the Hessian, in units of a look at all rows in view
-MOST = 0.5  # a sample of a larger share of the rows becomes all of them: the exact Hessian needs no other help
 STALE = 0.1  # a step that promises more than this share of what the one before did has not come near the minimum
+PATIENCE = 8  # steps without a sample: if the last promises more than STALE of the first, they do not come near
 KEPT = 0.75  # of what a model promised: one that kept less, without coming near, saw too few rows
 DECREASE = 1e-4  # a step must gain this share of what the model promises
 SHORTEST = 2.0**-30
@@ -32,19 +33,19 @@ class Descent:
     settled : whether no step makes F fall any more
     """
 
-    def __init__(self, problem: Any, view: View, curvature: Any, w: Vector, *, hold: float = 0.0) -> None:
-        """With `hold`, F has a ridge more: hold · Σ_k b_k ‖x_i‖² / m at this w, for m rows."""
+    def __init__(self, problem: Any, view: View, curvature: Any, share: float, w: Vector, *, hold: float = 0.0) -> None:
+        """From a sample of the Hessian of this share of the rows, which may grow.
+
+        With `hold`, F has a ridge more: hold · Σ_k b_k ‖x_i‖² / m at this w, for m rows.
+        """
         l1, l2 = problem.shrinkage
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
-        lengths = costs.entries(problem, None if view.all else view.chosen)
-        self.view, self.curvature = view, curvature
-        self.share = WORK * costs.look(lengths) / self.curvature.cost(problem, lengths)
-        if self.share > MOST:
-            self.share = max(self.share, 1.0)
-        else:
+        self.view, self.curvature, self.share = view, curvature, share
+        if share < 1.0:
             view.diagonal = np.zeros(w.size)
         self.most_curved = _most_curved(problem, view)
+        self.memory, self._promises = Memory(), deque[float](maxlen=PATIENCE + 1)
         self.caution, self.promised, self.kept, self.settled = 0.0, np.inf, 1.0, False
         self.w = w
         view.look(w)
@@ -61,37 +62,69 @@ class Descent:
     def step(self, tol: float) -> None:
         """One step, the model minimised to tol."""
         bends = self.view.bends
-        if self.caution > 0.0:
+        if self.caution > 0.0 and not self.curvature.dropped:
             bends = np.maximum(bends, self.caution * self.most_curved)
         self.curvature.move(bends, self.share)
-        v, curve = self.curvature.minimise(self.gradient, self.w, self.l1, self.l2, tol)
-        shed = self.penalty(self.w) - self.penalty(self.w + v)
-        before, self.promised = self.promised, shed - float(self.gradient @ v) - 0.5 * curve
-        if self.promised > STALE * before and self.kept < KEPT:
+        with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
+            v, curve = self._model_minimiser(tol)
+            shed = self.penalty(self.w) - self.penalty(self.w + v)
+            before, self.promised = self.promised, shed - float(self.gradient @ v) - 0.5 * curve
+        self._promises.append(self.promised)
+        if self.curvature.dropped:
+            if len(self._promises) > PATIENCE and self.promised > STALE * self._promises[0]:
+                self._take_all_rows()
+        elif self.promised > STALE * before and self.kept < KEPT:
             self.share *= 2.0
         scale = abs(self.value)
-        if curve > SETTLED * scale or self.promised > ROUNDING * scale:  # the curve knows no cancellation
+        if not math.isfinite(self.promised) and self.caution < 1.0:
+            self._beware()
+        elif curve > SETTLED * scale or self.promised > ROUNDING * scale:  # the curve knows no cancellation
             self._search(v)
         else:
             self.settled = True
 
+    def _beware(self) -> None:
+        """After a model that led nowhere: model all rows, and take none for straight."""
+        self._take_all_rows()
+        self.promised, self.kept = np.inf, 1.0
+        self.caution = max(4.0 * self.caution, CAUTION)
+
+    def _take_all_rows(self) -> None:
+        self.share, self.curvature.dropped, self.memory = max(self.share, 1.0), False, Memory()
+
+    def _model_minimiser(self, tol: float) -> tuple[Vector, float]:
+        """v, and how much the model of f curves along it."""
+        if not self.curvature.dropped:
+            return self.curvature.minimise(self.gradient, self.w, self.l1, self.l2, tol)
+        model = (self.curvature.diagonal + self.l2, self.slope, self.w, self.l1)
+        v, curve = self.memory.minimise(*model, math.sqrt(tol))
+        return v, curve - float((self.l2 * v) @ v)
+
+    @property
+    def slope(self) -> Vector:
+        """The gradient of F but for the l1 norm."""
+        return self.gradient + self.l2 * self.w
+
     def _search(self, v: Vector) -> None:
         """Go to w + v, or as far towards it as F falls; what F cannot tell from rounding is let through."""
-        w, before, t = self.w, self.value, 1.0
+        w, slope, before, t = self.w, self.slope, self.value, 1.0
         value = self.view.look(w + v) + self.penalty(w + v)
         while not self._falls(value, before, t) and t > SHORTEST:
             t *= 0.5
             value = self.view.between(t) + self.penalty(w + t * v)
         if t < 1.0:
-            v *= t if t > SHORTEST else 0.0
+            v = t * v if t > SHORTEST else np.zeros_like(v)
             value = self.view.look(w + v) + self.penalty(w + v)
-            self.settled = t <= SHORTEST and self.caution >= 1.0
-        if t <= 0.25:
+        self.w, self.value = w + v, value
+        self.kept = (before - value) / self.promised if self.promised > 0.0 else 1.0
+        self.memory.note(v, self.slope - slope)
+        if t <= SHORTEST:
+            self.settled = self.caution >= 1.0
+            self._beware()
+        elif t <= 0.25:
             self.caution = max(4.0 * self.caution, CAUTION)
         elif t == 1.0:
             self.caution = self.caution / 4.0 if self.caution > 1e-3 else 0.0
-        self.w, self.value = w + v, value
-        self.kept = (before - value) / self.promised if self.promised > 0.0 else 1.0
 
     def _falls(self, value: float, before: float, t: float) -> bool:
         return value <= before - DECREASE * t * self.promised + ROUNDING * abs(before)

@@ -151,9 +151,9 @@ def violation(diagonal, r, u, l1, l2):
 
 @inline
 def best(curve, r, u, l1, l2):
-    """Where coordinate descent moves u; a coordinate without curvature stays."""
+    """Where coordinate descent moves u; without curvature to zero, or nowhere if the slope is steeper than the norm."""
     if not curve + l2 > 0.0:
-        return u
+        return 0.0 if abs(r) < l1 else u
     t = curve * u - r
     if t > l1:
         return (t - l1) / (curve + l2)

@@ -5,7 +5,8 @@
 Far from the minimiser few rows show the way: w first descends on samples of growing size, drawn by the sampler and
 weighted by 1/(n p_i), each of which is a small problem of the same kind. From then on a step is one pass in the order
 of the rows, for F, ∇f and the φ_i''. The rows of Ĥ are drawn with probability ∝ φ_i'' ‖x_i‖² (Xu, Yang,
-Roosta-Khorasani, Ré and Mahoney 2016); the step is proximal (Lee, Sun and Saunders 2014).
+Roosta-Khorasani, Ré and Mahoney 2016); the step is proximal (Lee, Sun and Saunders 2014). Where features are many and
+a sample tells no more of the Hessian than its diagonal does, Ĥ is that diagonal and what the last steps have shown.
 """
 
 from dataclasses import dataclass
@@ -17,16 +18,19 @@ from numpy.typing import NDArray
 from banditgrad._random import new_stream
 from banditgrad.losses import Squared
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
-from banditgrad.solvers.newton import costs
 from banditgrad.solvers.newton.columns import ColumnCurvature
+from banditgrad.solvers.newton.costs import Costs
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.descent import Descent
 from banditgrad.solvers.newton.matrix_free import RowCurvature
+from banditgrad.solvers.newton.memory import Memory
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.view import View, draw_view, tell
 
 Vector = NDArray[np.float64]
 
+WORK = 2.0  # of a sample of the Hessian, in units of a look at all rows in view
+MOST = 0.5  # a sample of a larger share of the rows becomes all of them: the exact Hessian needs no other help
 GROWTH = 8  # of the samples, the last of which has n / 8 rows
 FEWEST, PER_COORDINATE = 256, 10  # rows of a sample: in all, and for each coordinate of w
 STEPS = 8  # on one sample at most
@@ -39,15 +43,26 @@ class SampledNewtonState:
     """Where a run is: at `w`, on samples still while `descent` is None, else on all rows."""
 
     def __init__(self, problem: Any, w: Vector, seed: Any) -> None:
-        l1, _ = problem.shrinkage
-        self.w, self._stream = w, new_stream(seed)
-        wide = ColumnCurvature if l1 > 0.0 else RowCurvature
-        self._kind = Curvature if costs.matrix_pays(problem) else wide
+        self.w, self._problem, self._stream = w, problem, new_stream(seed)
+        self.costs = Costs(problem)
         self.descent: Descent | None = None
         self.tol = FINE
 
-    def curvature(self, view: View) -> Curvature | RowCurvature:
-        return self._kind(view, self._stream)
+    def kind(self, size: int) -> type[Curvature] | type[RowCurvature]:
+        """The estimate of the Hessian that suits so many rows."""
+        if self.costs.matrix_pays(size / self._problem.n):
+            return Curvature
+        l1, _ = self._problem.shrinkage
+        return ColumnCurvature if l1 > 0.0 else RowCurvature
+
+    def share(self, size: int) -> float:
+        """Of so many rows, the share to sample the Hessian from; 1 for the Hessian itself."""
+        share = WORK * self.costs.look / self.kind(size).cost(self.costs)
+        return share if share <= MOST else 1.0
+
+    def begin(self, view: View, *, hold: float = 0.0) -> Descent:
+        curvature = self.kind(view.size)(view, self._stream)
+        return Descent(self._problem, view, curvature, self.share(view.size), self.w, hold=hold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +70,8 @@ class SampledNewton(Solver):
     """Proximal Newton steps with an importance-sampled Hessian. One step counts as one pass.
 
     Rows are read in their order, in memory or mapped to it. Where that is cheap it keeps a matrix of d x d numbers;
-    elsewhere conjugate gradients, or with an l1 norm coordinate descent, work on the sampled rows, and d may be large.
-    There is no step size.
+    elsewhere conjugate gradients, or with an l1 norm coordinate descent, work on the sampled rows, and d may be large;
+    or, where samples tell too little, on the pairs of L-BFGS. There is no step size.
     Takes penalties with a closed form: `Zero`, `L1`, `SquaredL2`, `ElasticNet`.
     """
 
@@ -96,21 +111,16 @@ class SampledNewton(Solver):
 
 def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     """Come near the minimiser and look at all rows; False where the sampler drew what is not a row."""
-    if isinstance(problem.loss, Squared):
-        descent = _on_all_rows(problem, state)
-        if descent.share >= 1.0:  # the model is F itself: one step is enough, from anywhere
-            state.descent, state.tol = descent, EXACT
-            descent.step(EXACT)
-            return True
-    if not approach(problem, state, sampler):
+    quadratic = isinstance(problem.loss, Squared)  # F is then a model of itself, that holds from anywhere
+    if not quadratic and not approach(problem, state, sampler):
         return False
-    state.descent = _on_all_rows(problem, state)
+    descent = state.descent = state.begin(View(problem))
+    if quadratic and descent.share >= 1.0:  # one step is enough
+        state.tol = EXACT
+        descent.step(EXACT)
+    elif quadratic and descent.curvature.pays_in_full(descent.view.bends, descent.share):
+        descent.share = 1.0
     return True
-
-
-def _on_all_rows(problem: Any, state: SampledNewtonState) -> Descent:
-    view = View(problem)
-    return Descent(problem, view, state.curvature(view), state.w)
 
 
 def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
@@ -120,7 +130,7 @@ def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
         view = draw_view(problem, sampler, m)
         if view is None:
             return False
-        descent = Descent(problem, view, state.curvature(view), state.w, hold=HOLD)
+        descent = state.begin(view, hold=HOLD)
         for _ in range(STEPS):
             if descent.settled or descent.promised < NOISE * abs(descent.value) * d / m:
                 break
@@ -139,11 +149,14 @@ def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
     view.between(0.5)
     tell(view, sampler)
     zeros, one = np.zeros(problem.dimension), np.ones(1)
-    curvature = state.curvature(view)
-    curvature.move(view.bends, 1.0)
-    if isinstance(curvature, RowCurvature):
-        curvature.minimise(zeros, zeros, zeros, zeros, 1.0)
-    minimise_quadratic(np.eye(1), one, one, one, one, 1.0)
+    for kind in {state.kind(m) for m in (*sample_sizes(problem.n, problem.dimension), problem.n)}:
+        curvature = kind(view, new_stream(0))
+        curvature.move(view.bends, 0.5)
+        if isinstance(curvature, RowCurvature):
+            curvature.minimise(zeros, zeros, zeros, zeros, 1.0)
+            Memory().minimise(zeros, zeros, zeros, zeros, 1.0)
+        else:
+            minimise_quadratic(np.eye(1), one, one, one, one, 1.0)
 
 
 def sample_sizes(n: int, d: int) -> list[int]:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import inline, kernel
-from banditgrad.rows import add, dot, read_only
+from banditgrad._jit import inline, inline_sum, kernel
+from banditgrad.rows import Dense, add, dot, read_only
 
 Vector = NDArray[np.float64]
 
@@ -39,7 +39,10 @@ class View:
         """Look at the rows from w; the margins of the look before are kept."""
         self.margins, self.before = self.before, self.margins
         seen = (self.margins, self.bends, self.gradient, self.diagonal)
-        self.value = _look(self.parts, self.chosen, self.weights, w, *seen)
+        if isinstance(self.parts.rows, Dense):
+            self.value = _look_at_dense(self.parts, self.chosen, self.weights, w, *seen, np.zeros(4), np.zeros(4))
+        else:
+            self.value = _look(self.parts, self.chosen, self.weights, w, *seen)
         return self.value
 
     def between(self, t: float) -> float:
@@ -83,6 +86,78 @@ def _look(parts, chosen, weights, w, margins, bends, gradient, diagonal):
     return total
 
 
+@kernel
+def _look_at_dense(parts, chosen, weights, w, margins, bends, gradient, diagonal, slopes, curves):
+    """The same for dense rows, four at a time: w and the gradient are then read once for the four.
+
+    `slopes` and `curves` are room for four numbers each.
+    """
+    n, size, last, some = parts.norms2.size, margins.size, margins.size - 1, chosen.size > 0
+    matrix, intercept = parts.rows.matrix, parts.rows.intercept
+    weight, total, zero = 1.0 / n, 0.0, True
+    for j in range(gradient.size):
+        gradient[j] = 0.0
+        zero = zero and w[j] == 0.0
+    for j in range(diagonal.size):
+        diagonal[j] = 0.0
+    for begin in range(0, size, 4):
+        four = (begin, min(begin + 1, last), min(begin + 2, last), min(begin + 3, last))
+        if some:
+            four = (chosen[four[0]], chosen[four[1]], chosen[four[2]], chosen[four[3]])
+        z = (0.0, 0.0, 0.0, 0.0) if zero else _dots(matrix, four, w)  # at zero no row need be read
+        for t in range(4):
+            slopes[t] = 0.0  # so that a row that fills up the last four does not count
+            curves[t] = 0.0
+        for t in range(min(4, size - begin)):
+            k = begin + t
+            if some:
+                weight = weights[k]
+            margins[k] = z[t] + (w[w.size - 1] if intercept != 0.0 else 0.0)
+            value, slope, bend = parts.terms.expand(four[t], margins[k])
+            total += weight * value
+            bends[k] = weight * bend
+            slopes[t] = weight * slope
+            curves[t] = weight * bend
+        _add_four(matrix, four, slopes, gradient)
+        if diagonal.size > 0:
+            _add_four_squares(matrix, four, curves, diagonal)
+        if intercept != 0.0:
+            gradient[gradient.size - 1] += slopes[0] + slopes[1] + slopes[2] + slopes[3]
+            if diagonal.size > 0:
+                diagonal[diagonal.size - 1] += curves[0] + curves[1] + curves[2] + curves[3]
+    return total
+
+
+@inline_sum
+def _dots(matrix, four, w):
+    a, b, c, d = four
+    z0, z1, z2, z3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(matrix.shape[1]):
+        z0 += matrix[a, j] * w[j]
+        z1 += matrix[b, j] * w[j]
+        z2 += matrix[c, j] * w[j]
+        z3 += matrix[d, j] * w[j]
+    return z0, z1, z2, z3
+
+
+@inline_sum
+def _add_four(matrix, four, scales, out):
+    a, b, c, d = four
+    s0, s1, s2, s3 = scales[0], scales[1], scales[2], scales[3]
+    for j in range(matrix.shape[1]):
+        out[j] += s0 * matrix[a, j] + s1 * matrix[b, j] + s2 * matrix[c, j] + s3 * matrix[d, j]
+
+
+@inline_sum
+def _add_four_squares(matrix, four, scales, out):
+    a, b, c, d = four
+    s0, s1, s2, s3 = scales[0], scales[1], scales[2], scales[3]
+    for j in range(matrix.shape[1]):
+        x0, x1 = np.float64(matrix[a, j]), np.float64(matrix[b, j])
+        x2, x3 = np.float64(matrix[c, j]), np.float64(matrix[d, j])
+        out[j] += s0 * x0 * x0 + s1 * x1 * x1 + s2 * x2 * x2 + s3 * x3 * x3
+
+
 @inline
 def add_squares(rows, i, scale, out):
     """out += scale · x_i², entry by entry."""
@@ -118,7 +193,10 @@ def _between(parts, chosen, weights, margins, other, t):
 def draw_view(problem: Any, sampler: Any, m: int) -> View | None:
     """m rows from the sampler, with weights 1/(m n p_i): unbiased. None where it drew what is not a row."""
     chosen, weights = np.zeros(m, np.int64), np.zeros(m)
-    return View(problem, chosen, weights) if _draw(problem.parts, sampler, chosen, weights) else None
+    if not _draw(problem.parts, sampler, chosen, weights):
+        return None
+    order = np.argsort(chosen)  # rows that lie far apart are read four times as fast in their order
+    return View(problem, chosen[order], weights[order])
 
 
 def tell(view: View, sampler: Any) -> None:
