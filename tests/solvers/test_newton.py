@@ -316,6 +316,17 @@ def test_wide_problems_with_zeros_converge(wide_data, loss, penalty, rows):
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_few_rows_of_many_features_can_all_be_met(rows):
+    """No row is then in the bend of the squared hinge any more, and the Hessian is that of the penalty alone."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1000)) / 30.0
+    given = X if rows == "dense" else sp.csr_array(X)
+    problem = bg.Problem(given, np.sign(X[:, 0]), bg.SquaredHinge(), bg.SquaredL2(1e-4))
+    result = bg.minimise(problem, bg.SampledNewton(), passes=60, seed=0)
+    assert result.value - problem.value(minimiser(problem)) < 1e-10
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
 def test_wide_problems_agree_with_scikit_learn_and_closed_forms(wide_data, rows):
     from sklearn.linear_model import LogisticRegression
 
@@ -375,6 +386,20 @@ def test_starts_where_the_loss_is_straight(small_data):
     problem = bg.Problem(sp.csr_array(X), 1e3 * y, bg.Huber(0.1), bg.SquaredL2(1e-3))
     result = bg.minimise(problem, bg.SampledNewton(), passes=100, seed=0)
     assert result.value - problem.value(minimiser(problem)) < 1e-9 * result.value
+
+
+def test_converges_where_rows_stop_curving():
+    """Nearly separable words: after a long step many columns have no curvature left, and models no minimiser."""
+    rng, n, d = np.random.default_rng(0), 600, 1500
+    frequency = 1.0 / (np.arange(d) + 5.0)
+    lengths = np.clip(np.exp(3.4 + 1.2 * rng.standard_normal(n)), 1, 800).astype(int)
+    indices = rng.choice(d, lengths.sum(), p=frequency / frequency.sum())
+    X = sp.csr_array((np.ones(lengths.sum()), indices, np.r_[0, lengths.cumsum()]), shape=(n, d))
+    X.sum_duplicates()
+    X.data[:] = 1.0
+    problem = bg.Problem(X, np.where(X @ rng.standard_normal(d) > 0.0, 1.0, -1.0), bg.Logistic(), bg.L1(1e-5))
+    values = [bg.minimise(problem, bg.SampledNewton(), passes=40, seed=seed).value for seed in range(8)]
+    assert max(values) < min(values) + 1e-7 < 0.0113
 
 
 def many_rows(rng, n=20_000, d=15):

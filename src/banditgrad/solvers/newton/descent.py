@@ -69,13 +69,14 @@ class Descent:
             v, curve = self._model_minimiser(tol)
             shed = self.penalty(self.w) - self.penalty(self.w + v)
             before, self.promised = self.promised, shed - float(self.gradient @ v) - 0.5 * curve
+        scale = abs(self.value)
         self._promises.append(self.promised)
         if self.curvature.dropped:
-            if len(self._promises) > PATIENCE and self.promised > STALE * self._promises[0]:
+            slow = len(self._promises) > PATIENCE and self.promised > STALE * self._promises[0]
+            if slow and self.promised > ROUNDING * scale:
                 self._take_all_rows()
         elif self.promised > STALE * before and self.kept < KEPT:
             self.share *= 2.0
-        scale = abs(self.value)
         if not math.isfinite(self.promised) and self.caution < 1.0:
             self._beware()
         elif curve > SETTLED * scale or self.promised > ROUNDING * scale:  # the curve knows no cancellation

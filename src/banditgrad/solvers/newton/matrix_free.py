@@ -29,7 +29,8 @@ class RowCurvature:
 
     def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
         self.view, self.sample = view, Sample(view, stream)
-        self.dropped, self.diagonal, self._mass = False, np.zeros(0), 0.0
+        self.dropped, self.diagonal = False, np.zeros(0)
+        self._seen, self._mass = np.zeros(0), 0.0  # the diagonal when it was last seen
         self._rest = self._direction = np.zeros(view.gradient.size)
         self._chosen, self._scales, self._room = np.zeros(0, np.int64), np.zeros(0), np.zeros(view.gradient.size)
 
@@ -59,14 +60,16 @@ class RowCurvature:
         return self._chosen.size
 
     def _see_diagonal(self, mass: float) -> None:
-        """The diagonal of the Hessian: as the last look saw it; where looks are spared that, as seen before, scaled."""
+        """The diagonal of the Hessian as the last look saw it; `mass` is its sum.
+
+        Without a sample, looks are spared that until the mass has doubled or halved: the last one seen is scaled.
+        """
         if self.view.diagonal.size:
-            self.diagonal = self.view.diagonal.copy()
-            if self.dropped:
-                self.view.diagonal = np.zeros(0)
-        elif self.diagonal.size:
-            self.diagonal *= mass / self._mass
-        self._mass = mass
+            self._seen, self._mass = self.view.diagonal.copy(), mass
+        change = mass / self._mass if self._mass > 0.0 else 1.0
+        self.diagonal = change * self._seen
+        near = self._mass > 0.0 and 0.5 < change < 2.0
+        self.view.diagonal = np.zeros(0 if self.dropped and near else self._seen.size)
 
     def _doubt(self, chances: Vector) -> float:
         """How far to shrink the sample towards its diagonal (Ledoit and Wolf 2004): the share of noise in the rest.

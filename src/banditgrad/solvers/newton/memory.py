@@ -18,6 +18,7 @@ Matrix = NDArray[np.float64]
 
 PAIRS = 10  # the last steps, that are remembered
 CURVED = 1e-8  # a step along which the gradient changes less, as a cosine, shows only rounding
+TINY = 1e-300
 SWEEPS = 100  # of coordinate descent at most, for one minimiser; one costs as much as a few rows
 
 
@@ -47,7 +48,7 @@ class Memory:
         inverse, shares = 1.0 / np.where(diagonal > 0.0, diagonal, np.inf), []
         if self._pairs:
             _, change, curve = self._pairs[-1]
-            inverse *= curve / float(change @ (inverse * change))
+            inverse *= curve / max(float(change @ (inverse * change)), TINY)
         for step, change, curve in reversed(self._pairs):
             shares.append(float(step @ slope) / curve)
             slope = slope - shares[-1] * change
