@@ -40,8 +40,10 @@ class ColumnCurvature(RowCurvature):
         return False
 
     def move(self, bends: Vector, share: float) -> int:
-        """A new sample, of no more rows than there is room for."""
-        return super().move(bends, min(share, self._most))
+        """A new sample, of no more rows than there is room for; if all were asked for, these must do."""
+        count = super().move(bends, min(share, self._most))
+        self.dropped = self.dropped and share < 1.0
+        return count
 
     def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
         """The change v of w that minimises the quadratic model, to √tol, and the <v, M v> of it."""
