@@ -248,6 +248,16 @@ def test_the_memory_is_that_of_bfgs(rng, count):
     assert curve == pytest.approx(v @ B @ v, rel=1e-8)
 
 
+def test_pairs_that_have_no_compact_form_are_forgotten(rng):
+    """The step went where the diagonal is zero by now."""
+    memory, slope, l1, diagonal = Memory(), rng.standard_normal(5), np.full(5, 0.1), np.array([0.0, 1.0, 1.0, 1.0, 1.0])
+    slope[0] = 1.0
+    memory.note(np.eye(5)[0], np.eye(5)[0])
+    v, curve = memory.minimise(diagonal, slope, np.zeros(5), l1, 1e-12)
+    np.testing.assert_allclose(v, -diagonal * np.sign(slope) * np.maximum(np.abs(slope) - 0.1, 0.0), atol=1e-12)
+    assert curve == pytest.approx(v @ v)
+
+
 def test_a_step_without_curvature_is_not_remembered(rng):
     memory, slope = Memory(), rng.standard_normal(5)
     memory.note(np.ones(5), np.zeros(5))

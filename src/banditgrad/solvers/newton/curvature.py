@@ -29,7 +29,7 @@ BLOCK = 512  # dense rows that are multiplied at a time
 class Curvature:
     """An estimate of the Hessian of the rows in view, as a matrix."""
 
-    dropped = False
+    dropped = False  # as a sample of rows without a matrix may be: here rows outnumber features
 
     def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
         d = view.gradient.size

@@ -2,6 +2,9 @@
 
 The model is minimised by conjugate gradients on M = Σ_k c_k x_i x_i' + l2, of which a product costs a look at the
 sampled rows. They stop early: what a sample knows least, its small eigenvalues, is what they would look at last.
+
+Rows that have little in common tell little but the diagonal of the Hessian. A sample is therefore shrunk towards its
+diagonal, by as much as is noise off it, and dropped where that is most: see `memory` for what is done then.
 """
 
 import math
@@ -25,7 +28,13 @@ USUAL = 8.0  # as many as a minimiser takes as a rule: by it the sample's size i
 
 
 class RowCurvature:
-    """An estimate of the Hessian of the rows in view, as the rows that were sampled."""
+    """An estimate of the Hessian of the rows in view, as the rows that were sampled.
+
+    Attributes
+    ----------
+    dropped : whether the sample was of no use; then the diagonal is all that is known, and no other is drawn
+    diagonal : of the Hessian; empty where all rows are taken
+    """
 
     def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
         self.view, self.sample = view, Sample(view, stream)

@@ -62,7 +62,7 @@ class Memory:
         Schnabel 1994; Scheinberg and Tang 2016): a coordinate costs four multiply-adds per pair, and no row is read.
         """
         W, Q = self._compact(diagonal)
-        curves = diagonal - np.einsum("jk,jk->j", W, Q)
+        curves = np.maximum(diagonal - np.einsum("jk,jk->j", W, Q), 0.0)  # below zero by rounding alone
         u, t = w.copy(), np.zeros(W.shape[1])
         _descend(W, Q, diagonal, curves, slope, w, l1, tol, SWEEPS, u, t)
         v = u - w
@@ -78,7 +78,11 @@ class Memory:
         lower = np.tril(products, -1)
         middle = np.block([[S.T @ scaled, lower], [lower.T, -np.diag(np.diag(products))]])
         W = np.hstack([scaled, Y])
-        return W, np.ascontiguousarray(np.linalg.solve(middle, W.T).T)
+        try:
+            return W, np.ascontiguousarray(np.linalg.solve(middle, W.T).T)
+        except np.linalg.LinAlgError:  # such as a step where the diagonal is zero by now
+            self._pairs.clear()
+            return self._compact(diagonal)
 
 
 @kernel
