@@ -1,0 +1,201 @@
+"""Newton's method on many features, where no matrix is made: sampled rows, sampled columns, and pairs of L-BFGS."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import banditgrad as bg
+from banditgrad._random import new_stream
+from banditgrad.solvers.newton.columns import ColumnCurvature
+from banditgrad.solvers.newton.matrix_free import RowCurvature, _overlaps
+from banditgrad.solvers.newton.memory import PAIRS, Memory
+from banditgrad.solvers.newton.view import View
+from hard import minimiser
+from newton_problems import hessian, problem_of, with_ones
+
+
+@pytest.fixture(scope="module")
+def wide_data():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 700)) * np.exp(0.5 * rng.standard_normal(700)) * (rng.random((300, 700)) < 0.3)
+    return X, np.where(X @ rng.standard_normal(700) + rng.standard_normal(300) > 0.0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_conjugate_gradients_minimise_the_model(wide_data, rng, rows):
+    X, _ = wide_data
+    problem = problem_of(wide_data, rows, penalty="SquaredL2")
+    view, w = View(problem), rng.standard_normal(701)
+    curvature = RowCurvature(view, new_stream(0))
+    view.look(0.01 * w)
+    assert curvature.move(view.bends, 1.0) == 300
+    l1, l2 = np.zeros(701), np.where(np.arange(701) < 700, 0.5, 0.0)
+    v, curve = curvature.minimise(view.gradient, w, l1, l2, 1e-20)
+    H = hessian(problem, X, view.bends)
+    np.testing.assert_allclose(v, -np.linalg.solve(H + np.diag(l2), view.gradient + l2 * w), rtol=1e-5, atol=1e-7)
+    assert curve == pytest.approx(v @ H @ v, rel=1e-9)
+    assert 30 < curvature.move(view.bends, 0.3) < 150
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_coordinate_descent_minimises_the_model(wide_data, rng, rows):
+    X, _ = wide_data
+    problem = problem_of(wide_data, rows, penalty="ElasticNet")
+    view, w = View(problem), rng.standard_normal(701) * (rng.random(701) < 0.1)
+    curvature = ColumnCurvature(view, new_stream(0))
+    view.look(0.01 * w)
+    assert curvature.move(view.bends, 1.0) == 300
+    penalised = np.arange(701) < 700
+    l1, l2 = np.where(penalised, 0.05, 0.0), np.where(penalised, 0.5, 0.0)
+    v, curve = curvature.minimise(view.gradient, w, l1, l2, 1e-20)
+    H = hessian(problem, X, view.bends)
+    moved = np.flatnonzero(v)
+    assert 20 < moved.size < 600
+    r, u = view.gradient + H @ v + l2 * (w + v), w + v
+    asked = (w != 0.0) | (np.abs(view.gradient) > l1)  # the others wait for the next gradient
+    np.testing.assert_allclose(r[u != 0.0], -(l1 * np.sign(u))[u != 0.0], atol=1e-6)
+    assert np.all(np.abs(r[asked & (u == 0.0)]) <= 0.05 + 1e-6)
+    assert not v[~asked].any()
+    assert curve == pytest.approx(v @ H @ v, rel=1e-9)
+    assert 30 < curvature.move(view.bends, 0.3) < 150
+
+
+def bfgs(B, pairs):
+    for s, y in pairs:
+        B = B - np.outer(B @ s, B @ s) / (s @ B @ s) + np.outer(y, y) / (s @ y)
+    return B
+
+
+def remembered(rng, H, count):
+    memory, pairs = Memory(), []
+    for step in rng.standard_normal((count, len(H))):
+        memory.note(step, H @ step)
+        pairs.append((step, H @ step))
+    return memory, pairs[-PAIRS:]
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, PAIRS + 3])
+def test_the_memory_is_that_of_bfgs(rng, count):
+    A = rng.standard_normal((60, 40))
+    H, M, slope = A.T @ A / 60 + 0.1 * np.eye(40), np.diag(rng.uniform(0.5, 2.0, 40)), rng.standard_normal(40)
+    memory, pairs = remembered(rng, H, count)
+    scale = 1.0
+    if pairs:
+        s, y = pairs[-1]
+        scale = y @ np.linalg.solve(M, y) / (s @ y)
+    B = bfgs(scale * M, pairs)
+    v, curve = memory.minimise(np.diag(M), slope, np.ones(40), np.zeros(40), 1.0)
+    np.testing.assert_allclose(v, -np.linalg.solve(B, slope), rtol=1e-7, atol=1e-9)
+    assert curve == pytest.approx(v @ B @ v, rel=1e-8)
+
+    B, w, l1 = bfgs(M, pairs), rng.standard_normal(40) * (rng.random(40) < 0.5), np.where(np.arange(40) < 39, 0.3, 0.0)
+    v, curve = memory.minimise(np.diag(M), slope, w, l1, 1e-12)
+    r, u = slope + B @ v, w + v
+    assert 0 < np.count_nonzero(u) < 40
+    np.testing.assert_allclose(r[u != 0.0], -(l1 * np.sign(u))[u != 0.0], atol=1e-8)
+    assert np.all(np.abs(r[u == 0.0]) <= 0.3 + 1e-8)
+    assert curve == pytest.approx(v @ B @ v, rel=1e-8)
+
+
+def test_pairs_that_have_no_compact_form_are_forgotten(rng):
+    """The step went where the diagonal is zero by now."""
+    memory, slope, l1, diagonal = Memory(), rng.standard_normal(5), np.full(5, 0.1), np.array([0.0, 1.0, 1.0, 1.0, 1.0])
+    slope[0] = 1.0
+    memory.note(np.eye(5)[0], np.eye(5)[0])
+    v, curve = memory.minimise(diagonal, slope, np.zeros(5), l1, 1e-12)
+    np.testing.assert_allclose(v, -diagonal * np.sign(slope) * np.maximum(np.abs(slope) - 0.1, 0.0), atol=1e-12)
+    assert curve == pytest.approx(v @ v)
+
+
+def test_a_step_without_curvature_is_not_remembered(rng):
+    memory, slope = Memory(), rng.standard_normal(5)
+    memory.note(np.ones(5), np.zeros(5))
+    memory.note(np.ones(5), np.array([1.0, -1.0, 0.0, 0.0, 0.0]))
+    v, _ = memory.minimise(np.ones(5), slope, np.zeros(5), np.zeros(5), 1.0)
+    np.testing.assert_array_equal(v, -slope)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_what_rows_have_in_common_off_the_diagonal(wide_data, rng, rows, intercept):
+    X, _ = wide_data
+    problem = problem_of(wide_data, rows, penalty="SquaredL2", intercept=intercept)
+    A = with_ones(X) if intercept else X
+    first, second, scales, chances = np.arange(0, 40), np.arange(40, 80), rng.random(300), rng.random(300)
+    room = np.zeros(problem.dimension)
+    own, common = _overlaps(problem.parts.rows, np.arange(300), scales, chances, first, second, room)
+
+    def off(k, h):
+        product = np.outer(A[k], A[k]) * np.outer(A[h], A[h])
+        return product.sum() - np.diag(product).sum()
+
+    assert own == pytest.approx(sum(scales[k] ** 2 * (1.0 - chances[k]) * off(k, k) for k in first), rel=1e-10)
+    assert common == pytest.approx(
+        sum(scales[k] * scales[h] * off(k, h) for k, h in zip(first, second, strict=True)), rel=1e-8
+    )
+    assert not room.any()
+
+
+def test_a_sample_is_trusted_as_far_as_its_rows_agree(rng):
+    """Of independent features the diagonal says all, of features that follow three others few rows do."""
+    alike = rng.standard_normal((2000, 3)) @ rng.standard_normal((3, 400))
+    for X, dropped in ((rng.standard_normal((2000, 400)), True), (alike, False)):
+        problem = bg.Problem(X, np.sign(X[:, 0]), bg.Logistic(), bg.SquaredL2(1e-3))
+        view = View(problem)
+        view.diagonal = np.zeros(400)
+        view.look(np.zeros(400))
+        curvature = RowCurvature(view, new_stream(0))
+        curvature.move(view.bends, 0.1)
+        assert curvature.dropped == dropped
+        curvature.move(view.bends, 0.1)
+        assert curvature.dropped == dropped  # for good
+        curvature = RowCurvature(view, new_stream(0))
+        curvature.move(view.bends, 1.0)
+        assert not curvature.dropped
+
+
+def test_columns_keep_to_the_room_they_have(wide_data, monkeypatch):
+    monkeypatch.setattr("banditgrad.solvers.newton.columns.ROOM", 6000)
+    problem = problem_of(wide_data)
+    view = View(problem)
+    view.look(np.zeros(701))
+    assert 10 < ColumnCurvature(view, new_stream(0)).move(view.bends, 1.0) < 60  # of 300 rows with 210 entries each
+    result = bg.minimise(problem, bg.SampledNewton(), passes=200, seed=0)
+    assert result.value < problem.value(minimiser(problem)) + 1e-6
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+@pytest.mark.parametrize(("loss", "penalty"), [("Logistic", "L1"), ("SquaredHinge", "ElasticNet"), ("Squared", "L1")])
+def test_wide_problems_with_zeros_converge(wide_data, loss, penalty, rows):
+    problem = problem_of(wide_data, rows, loss, penalty)
+    result = bg.minimise(problem, bg.SampledNewton(), passes=60, seed=0)
+    assert abs(result.value - problem.value(minimiser(problem))) < 1e-10
+    assert np.all(np.diff(result.history.value) <= 1e-13)
+    assert 0 < np.count_nonzero(result.w) < 700
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_few_rows_of_many_features_can_all_be_met(rows):
+    """No row is then in the bend of the squared hinge any more, and the Hessian is that of the penalty alone."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1000)) / 30.0
+    given = X if rows == "dense" else sp.csr_array(X)
+    problem = bg.Problem(given, np.sign(X[:, 0]), bg.SquaredHinge(), bg.SquaredL2(1e-4))
+    result = bg.minimise(problem, bg.SampledNewton(), passes=60, seed=0)
+    assert result.value - problem.value(minimiser(problem)) < 1e-10
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_wide_problems_agree_with_scikit_learn_and_closed_forms(wide_data, rows):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = wide_data
+    given = X if rows == "dense" else sp.csr_array(X)
+    solve = [
+        bg.minimise(bg.Problem(given, y, loss, bg.SquaredL2(0.05)), passes=80, seed=0).w
+        for loss in (bg.Squared(), bg.Logistic())
+    ]
+    ridge = np.linalg.solve(X.T @ X / 300 + 0.05 * np.eye(700), X.T @ y / 300)
+    np.testing.assert_allclose(solve[0], ridge, atol=1e-7)
+    logistic = LogisticRegression(C=1 / (300 * 0.05), fit_intercept=False, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(solve[1], logistic.coef_[0], atol=1e-5)
