@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import banditgrad as bg
 from banditgrad.torch import (
@@ -36,6 +36,19 @@ def cnn():
         *(nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 16, 3), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32 * 25, 10)),
     )
+
+
+class OneByOne(Dataset):
+    """The same samples in a dataset that has to be asked for each of them, as those with files or transforms have."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __len__(self):
+        return len(self.data)
+
+    def __getitem__(self, i):
+        return self.data[i]
 
 
 class Contender:
@@ -86,11 +99,16 @@ FEEDBACK = {
 
 
 def step_costs(console):
-    data = TensorDataset(torch.randn(N, 784), torch.randint(0, 10, (N,)))
     table = Table(title=f"A training step, batch {BATCH}, {STEPS} turns: median CPU time", title_justify="left")
-    for column in ("model", "sampler and feedback", "ms", "overhead, ms", "overhead"):
-        table.add_column(column, justify="left" if column in ("model", "sampler and feedback") else "right")
-    for name, model in (("MLP, 269k weights", mlp), ("CNN, 13k weights", cnn)):
+    for column in ("model and dataset", "sampler and feedback", "ms", "overhead, ms", "overhead"):
+        table.add_column(column, justify="right" if column.startswith(("ms", "over")) else "left")
+    tensors = TensorDataset(torch.randn(N, 784), torch.randint(0, 10, (N,)))
+    for name, model, data in (
+        ("MLP, TensorDataset", mlp, tensors),
+        ("MLP, any other", mlp, OneByOne(tensors)),
+        ("CNN, TensorDataset", cnn, tensors),
+        ("CNN, any other", cnn, OneByOne(tensors)),
+    ):
         contenders = {"plain DataLoader, shuffled": Contender(model, data)}
         for title, feedback in FEEDBACK.items():
             contenders[f"MABS, {title}"] = Contender(model, data, feedback)

@@ -3,6 +3,7 @@ import pytest
 pytest.importorskip("torch.nn", reason='PyTorch is not installed: pip install "banditgrad[torch]"')
 import torch
 from torch.utils.data import Dataset, IterableDataset, TensorDataset, default_collate
+from torch.utils.data._utils.collate import collate
 
 from banditgrad.torch import IndexedDataset
 
@@ -61,6 +62,32 @@ def test_indices_collate_to_whole_numbers():
     _, idx = default_collate(dataset.__getitems__([2, 0]))
     assert idx.dtype == torch.int64
     assert idx.tolist() == [2, 0]
+
+
+def test_tensors_at_once_collate_like_the_samples_one_by_one():
+    rows = torch.arange(12.0).reshape(4, 3)
+    dataset = IndexedDataset(TensorDataset(rows, rows[:, 0].long()))
+    batch, chosen = dataset.__getitems__([3, 0, 3]), [3, 0, 3]
+    expected = default_collate([dataset[i] for i in chosen])
+    custom = collate(
+        batch, collate_fn_map={torch.Tensor: lambda batch, collate_fn_map: torch.stack(batch), int: _whole}
+    )
+    for collated in (default_collate(batch), default_collate(list(batch)), default_collate(batch[0:3]), custom):
+        for one, other in zip(collated, expected, strict=True):
+            assert torch.equal(one, other)
+            assert one.dtype == other.dtype
+    assert len(batch) == 3
+    assert batch[-1][2] == 3
+    rows.zero_()
+    assert batch[0][0].tolist() == [9.0, 10.0, 11.0]  # a copy
+
+
+def _stacked(batch, collate_fn_map):
+    return torch.stack(batch)
+
+
+def _whole(batch, collate_fn_map):
+    return torch.tensor(batch)
 
 
 def test_streams_are_refused():

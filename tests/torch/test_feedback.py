@@ -33,6 +33,13 @@ def one_by_one(loss, inputs, wrt):
     return torch.stack(norms)
 
 
+@pytest.fixture(params=[False, True], ids=["compiled", "by torch"])
+def _either_way(request, monkeypatch):
+    """Class indices on a CPU are looked at by compiled code, all else, also where torch itself compiles, by torch."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: request.param)
+
+
+@pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize("soft", [False, True])
 def test_cross_entropy_bound(soft):
     z = (3 * torch.randn(B, 5)).requires_grad_()
@@ -43,6 +50,7 @@ def test_cross_entropy_bound(soft):
     assert not bound.requires_grad
 
 
+@pytest.mark.usefixtures("_either_way")
 def test_cross_entropy_bound_of_samples_without_a_target():
     z, y = torch.randn(4, 3), torch.tensor([2, -100, 0, 1])
     kept = torch.tensor([0, 2, 3])
@@ -52,6 +60,28 @@ def test_cross_entropy_bound_of_samples_without_a_target():
     assert cross_entropy_bound(z, torch.tensor([2, 9, 0, 1]), ignore_index=9)[1] == 0.0
 
 
+@pytest.mark.usefixtures("_either_way")
+@pytest.mark.parametrize("wrong", [3, -1])
+def test_cross_entropy_bound_of_a_target_that_is_no_class(wrong):
+    with pytest.raises((IndexError, RuntimeError), match=r"from 0 to 2 .* got|out of bounds"):
+        cross_entropy_bound(torch.zeros(2, 3), torch.tensor([0, wrong]))
+
+
+def test_cross_entropy_bound_of_tensors_of_other_kinds():
+    z, y = torch.randn(5, B).T, torch.randint(0, 5, (2 * B,))[::2]  # not contiguous
+    expected = cross_entropy_bound(z.contiguous(), y.contiguous())
+    for logits, target in ((z, y), (z.double(), y), (z, y.to(torch.uint8)), (z.to(torch.bfloat16), y)):
+        bound = cross_entropy_bound(logits, target)
+        assert bound.dtype == logits.dtype
+        torch.testing.assert_close(
+            bound.float(), expected, atol=0.02 if logits.dtype == torch.bfloat16 else 1e-6, rtol=0
+        )
+    overflowing = cross_entropy_bound(torch.tensor([[1e4, 0.0], [torch.nan, 0.0]]), torch.tensor([1, 0]))
+    assert overflowing[0] == pytest.approx(2**0.5)
+    assert overflowing[1].isnan()
+
+
+@pytest.mark.usefixtures("_either_way")
 def test_cross_entropy_bound_is_exact_for_samples_that_are_all_but_learned():
     z = torch.tensor([[12.0, 0.0]])
     assert cross_entropy_bound(z, torch.tensor([0])) == pytest.approx(

@@ -145,7 +145,7 @@ class BanditBatchSampler(TorchSampler):
         if self._ranks > 1:
             everyones = gather(mine.reshape(-1), number, zlib.crc32(draw.i.tobytes() + draw.p.tobytes()))
         else:
-            everyones = mine.reshape(-1).to("cpu", torch.float64, copy=True).numpy()  # the journal keeps it
+            everyones = mine.to("cpu", torch.float64, copy=True).numpy().reshape(-1)  # the journal keeps it
         self._journal.learn(number, everyones)
         self._rest = []
 
@@ -233,7 +233,7 @@ class BanditBatchSampler(TorchSampler):
 
     def _find(self, idx: Any) -> tuple[int, Draw]:
         """The outstanding batch with these indices: nearly always the newest one asked about, or the next."""
-        wanted = idx.detach().cpu().numpy() if isinstance(idx, torch.Tensor) else np.asarray(idx)
+        wanted = idx.numpy(force=True) if isinstance(idx, torch.Tensor) else np.asarray(idx)
         key = wanted.astype(np.int64, copy=False).tobytes()
         outstanding = self._dealer.outstanding
         for number in chain((self._newest, self._newest + 1), outstanding):

@@ -1,10 +1,12 @@
 """A dataset whose samples say which one they are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
+from torch.utils.data._utils.collate import collate, default_collate_fn_map
 
 
 class IndexedDataset(Dataset):
@@ -29,11 +31,11 @@ class IndexedDataset(Dataset):
     def __getitem__(self, i: int) -> Any:
         return _with_index(self.dataset[i], i)
 
-    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """The samples of a whole batch; torch's loaders prefer to ask for this."""
         if type(self.dataset) is TensorDataset:  # one look-up per tensor, not per sample
-            chosen = torch.as_tensor(indices)
-            return list(zip(*(tensor[chosen].unbind() for tensor in self.dataset.tensors), indices, strict=True))
+            chosen = torch.from_numpy(np.array(indices, dtype=np.int64))
+            return _Batch([tensor.index_select(0, chosen) for tensor in self.dataset.tensors], chosen)
         if hasattr(self.dataset, "__getitems__"):
             samples = self.dataset.__getitems__(indices)
         else:
@@ -50,3 +52,39 @@ def _with_index(sample: Any, i: int) -> Any:
     if isinstance(sample, Mapping):
         return {**sample, "index": i}
     return sample, i
+
+
+class _Sample(tuple):
+    """A sample of a `_Batch`. Its type tells torch's default collation what to do with the batch it is of."""
+
+    __slots__ = ()
+
+
+class _Batch(Sequence[_Sample]):
+    """Samples that were looked up together: a sequence of tuples, which default collation need not take apart and put
+    together again. Both take longer than the look-up."""
+
+    def __init__(self, tensors: list[torch.Tensor], indices: torch.Tensor) -> None:
+        self.columns = [*tensors, indices]
+
+    def __len__(self) -> int:
+        return len(self.columns[-1])
+
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return [*self][k]
+        *values, i = (column[k] for column in self.columns)
+        return _Sample((*values, int(i)))
+
+    def __iter__(self) -> Iterator[_Sample]:
+        *tensors, indices = self.columns
+        return map(_Sample, zip(*(tensor.unbind() for tensor in tensors), indices.tolist(), strict=True))
+
+
+def _collate(batch: Sequence[_Sample], *, collate_fn_map: Any) -> list[torch.Tensor]:
+    if isinstance(batch, _Batch):
+        return batch.columns
+    return collate([tuple(sample) for sample in batch], collate_fn_map=collate_fn_map)
+
+
+default_collate_fn_map[_Sample] = _collate

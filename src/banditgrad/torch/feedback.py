@@ -8,12 +8,16 @@ Only ratios within a run matter, so constant factors are left out. From cheap to
     gradient_norms         the exact norm of the whole gradient: a second backward pass
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
+
+from banditgrad._jit import kernel
 
 
 def loss_values(loss: Tensor) -> Tensor:
@@ -39,6 +43,8 @@ def cross_entropy_bound(logits: Tensor, target: Tensor, *, ignore_index: int = -
             "cross_entropy_bound expects logits of shape (batch, classes) and targets of shape (batch,) or (batch, "
             f"classes), got {tuple(logits.shape)} and {tuple(target.shape)}."
         )
+    if target.ndim == 1 and logits.is_cpu and logits.dtype in _COMPILED and not torch.compiler.is_compiling():
+        return _class_error(logits, target, ignore_index)
     with torch.no_grad():
         error = torch.softmax(logits, dim=1)
         if target.ndim == 2:
@@ -46,6 +52,46 @@ def cross_entropy_bound(logits: Tensor, target: Tensor, *, ignore_index: int = -
         kept = target != ignore_index
         error.scatter_(1, (target * kept)[:, None], -1.0, reduce="add")
         return torch.linalg.vector_norm(error, dim=1) * kept
+
+
+_COMPILED = (torch.float32, torch.float64)
+
+
+def _class_error(logits: Tensor, target: Tensor, ignore_index: int) -> Tensor:
+    """The bound for class indices and CPU tensors in one go, in a third of the time: the seven operations of torch take
+    longer to begin than to do."""
+    z = np.ascontiguousarray(logits.numpy(force=True))
+    norms = np.empty(len(z), z.dtype)
+    if not _class_errors(z, np.ascontiguousarray(target.long().numpy()), ignore_index, norms):
+        raise IndexError(
+            f"cross_entropy_bound expects targets from 0 to {z.shape[1] - 1} for {z.shape[1]} classes, or "
+            f"{ignore_index} for none, got {int(target.min())} to {int(target.max())}."
+        )
+    return torch.from_numpy(norms)
+
+
+@kernel
+def _class_errors(z, target, none, norms):
+    """norms_i = ‖softmax(z_i) − y_i‖; False where a target is not a class."""
+    classes = z.shape[1]
+    for i in range(norms.size):
+        y = target[i]
+        if y == none:
+            norms[i] = 0.0
+            continue
+        if y < 0 or y >= classes:
+            return False
+        top = z[i, 0]
+        for k in range(1, classes):
+            top = max(top, z[i, k])
+        others, square = 0.0, 0.0  # Σ_{k≠y} e_k and Σ_{k≠y} e_k², for 1 − p_y without cancellation
+        for k in range(classes):
+            if k != y:
+                e = math.exp(z[i, k] - top)
+                others += e
+                square += e * e
+        norms[i] = math.sqrt(square + others * others) / (others + math.exp(z[i, y] - top))
+    return True
 
 
 def binary_cross_entropy_bound(logits: Tensor, target: Tensor) -> Tensor:
