@@ -76,14 +76,17 @@ def check_part(value: Any, protocol: type, role: str, *, also: tuple[str, ...] =
         method = inspect.getattr_static(type(value), name, None)
         if method is None:
             raise TypeError(f"{role}: {who} has no method {name}{_bare(_signatures[name])}.")
-        if not inspect.isfunction(method) or list(inspect.signature(method).parameters) != list(
-            _signatures[name].parameters
-        ):
+        if not inspect.isfunction(method) or _parameters(method) != list(_signatures[name].parameters):
             raise TypeError(f"{role}: {who}.{name} must be a plain method {name}{_bare(_signatures[name])}.")
     for name in also:
         if not callable(getattr(value, name, None)):
             raise TypeError(f"{role}: {who} has no method {name}(self).")
     return _with_floats(type(value), value) if floats else value
+
+
+@functools.lru_cache(maxsize=1024)  # it takes as long as a look at a thousand rows
+def _parameters(function: Any) -> list[str]:
+    return list(inspect.signature(function).parameters)
 
 
 def _bare(signature: inspect.Signature) -> str:

@@ -129,7 +129,7 @@ def as_rows(X: Any, fit_intercept: bool) -> tuple[Dense | Csr, int, int]:
 
 
 def finite_norms(rows: Dense | Csr, n: int) -> NDArray[np.float64]:
-    """‖x_i‖² of all rows; those of dense rows are looked at here for the first time, and all must be finite."""
+    """‖x_i‖² of all rows; entries are looked at here for the first time, and all must be finite."""
     norms2 = np.empty(n)
     squared_norms(rows, norms2)
     if norms2.max() < np.inf:
@@ -190,8 +190,6 @@ def _sparse_rows(X: Any, intercept: float) -> Csr:
     fault, i = _check_csr(rows, X.shape[0], seen)
     if fault == _OUT_OF_RANGE:
         raise ValueError(f"X has a column index outside 0..{X.shape[1] - 1} in row {i}; its shape is {X.shape}.")
-    if fault == _NOT_FINITE:
-        raise ValueError(f"X has a NaN or an infinity in row {i}. Remove or impute it.")
     if fault == _DUPLICATE:
         X = sp.csr_array((data, indices, indptr), shape=X.shape, copy=True)
         X.sum_duplicates()
@@ -228,23 +226,40 @@ def _check_indptr(indptr: NDArray[Any], count: int, stored: int) -> None:
         raise ValueError(f"X.indptr must not decrease, but it does after entry {falls[0]}.")
 
 
-_OUT_OF_RANGE, _NOT_FINITE, _DUPLICATE = 1, 2, 3
+_OUT_OF_RANGE, _DUPLICATE = 1, 2
 
 
 @kernel
 def _check_csr(rows, n, seen):
     """The first fault and its row, or (0, -1); `seen` holds the last row in which a column was met."""
+    if _ascends(rows.indptr, rows.indices, n, seen.size):  # nearly always, and three times as fast to see
+        return 0, -1
     for i in range(n):
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
             if j >= seen.size:  # what was negative is now very large
                 return _OUT_OF_RANGE, i
-            if not np.isfinite(rows.entry(i, k)):
-                return _NOT_FINITE, i
             if seen[j] == i:
                 return _DUPLICATE, i
             seen[j] = i
     return 0, -1
+
+
+@inline
+def _ascends(indptr, indices, n, d):
+    """Whether the columns of every row ascend strictly and are below d. Without a branch, for vector instructions."""
+    stored = np.int64(indptr[n])
+    if stored == 0:
+        return True
+    largest, falls = indices[0], 0
+    for k in range(1, stored):
+        largest = max(largest, indices[k])
+        falls += indices[k] <= indices[k - 1]
+    for i in range(1, n):  # between rows they may fall
+        k = np.int64(indptr[i])
+        if k > indptr[i - 1] and k < stored:
+            falls -= indices[k] <= indices[k - 1]
+    return falls == 0 and largest < d
 
 
 @kernel

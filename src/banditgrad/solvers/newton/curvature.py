@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import kernel
+from banditgrad._jit import inline, kernel
 from banditgrad._random import peek, skip, unit
-from banditgrad.rows import Dense
+from banditgrad.rows import Dense, add
 from banditgrad.solvers.newton.costs import Costs
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.view import AHEAD, View
@@ -137,6 +137,39 @@ def _pick(norms2, coefficients, bends, rate, stream, picked, changes):
     return count
 
 
+@inline
+def _add_line(rows, i, scale, begin, k, matrix):
+    """The products of entry k of row i with entries begin to k."""
+    j, x = rows.column(i, k), scale * rows.entry(i, k)
+    for h in range(begin, k + 1):
+        matrix[j, rows.column(i, h)] += x * rows.entry(i, h)
+
+
+@inline
+def _add_four_lines(rows, i, scale, begin, k, matrix):
+    """The products of entries k to k + 3 of row i with entries begin to k + 3, none of them twice.
+
+    Each entry is read once for the four, and there are a quarter as many loops, whose ends nobody can foretell: two
+    thirds of the time.
+    """
+    j0, j1, j2, j3 = rows.column(i, k), rows.column(i, k + 1), rows.column(i, k + 2), rows.column(i, k + 3)
+    x0, x1 = scale * rows.entry(i, k), scale * rows.entry(i, k + 1)
+    x2, x3 = scale * rows.entry(i, k + 2), scale * rows.entry(i, k + 3)
+    for h in range(begin, k + 1):
+        j, x = rows.column(i, h), rows.entry(i, h)
+        matrix[j0, j] += x0 * x
+        matrix[j1, j] += x1 * x
+        matrix[j2, j] += x2 * x
+        matrix[j3, j] += x3 * x
+    y1, y2, y3 = rows.entry(i, k + 1), rows.entry(i, k + 2), rows.entry(i, k + 3)
+    matrix[j1, j1] += x1 * y1
+    matrix[j2, j1] += x2 * y1
+    matrix[j3, j1] += x3 * y1
+    matrix[j2, j2] += x2 * y2
+    matrix[j3, j2] += x3 * y2
+    matrix[j3, j3] += x3 * y3
+
+
 @kernel
 def _add_outer_products(rows, chosen, scales, matrix):
     """One half of each product is added as it comes, and both halves are made equal at the end."""
@@ -149,14 +182,13 @@ def _add_outer_products(rows, chosen, scales, matrix):
         if m + AHEAD < chosen.size:
             rows.fetch(chosen[m + AHEAD])
         begin, end = rows.begin(i), rows.end(i)
-        for k in range(begin, end):
-            j, x = rows.column(i, k), scale * rows.entry(i, k)
-            for h in range(begin, k + 1):
-                matrix[j, rows.column(i, h)] += x * rows.entry(i, h)
-            if rows.intercept != 0.0:
-                matrix[d - 1, j] += x
+        first = begin + (end - begin) % 4
+        for k in range(begin, first):
+            _add_line(rows, i, scale, begin, k, matrix)
+        for k in range(first, end, 4):
+            _add_four_lines(rows, i, scale, begin, k, matrix)
         if rows.intercept != 0.0:
-            matrix[d - 1, d - 1] += scale
+            add(rows, i, scale, matrix[d - 1])
     for j in range(d):
         for k in range(j):
             total = matrix[j, k] + matrix[k, j]

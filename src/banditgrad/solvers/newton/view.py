@@ -79,11 +79,24 @@ def _look(parts, chosen, weights, w, margins, bends, gradient, diagonal):
         total += weight * value
         margins[k] = z
         bends[k] = weight * bend
-        if slope != 0.0:
-            add(parts.rows, i, weight * slope, gradient)
-        if diagonal.size > 0 and bend != 0.0:
-            add_squares(parts.rows, i, weight * bend, diagonal)
+        if slope != 0.0 or bend != 0.0:
+            if diagonal.size > 0:
+                _add_both(parts.rows, i, weight * slope, weight * bend, gradient, diagonal)
+            else:
+                add(parts.rows, i, weight * slope, gradient)
     return total
+
+
+@inline
+def _add_both(rows, i, slope, bend, gradient, diagonal):
+    """gradient += slope · x_i and diagonal += bend · x_i², entry by entry."""
+    for k in range(rows.begin(i), rows.end(i)):
+        j, x = rows.column(i, k), np.float64(rows.entry(i, k))
+        gradient[j] += slope * x
+        diagonal[j] += bend * x * x
+    if rows.intercept != 0.0:
+        gradient[gradient.size - 1] += slope
+        diagonal[diagonal.size - 1] += bend
 
 
 @kernel
@@ -193,10 +206,11 @@ def _between(parts, chosen, weights, margins, other, t):
 def draw_view(problem: Any, sampler: Any, m: int) -> View | None:
     """m rows from the sampler, with weights 1/(m n p_i): unbiased. None where it drew what is not a row."""
     chosen, weights = np.zeros(m, np.int64), np.zeros(m)
-    if not _draw(problem.parts, sampler, chosen, weights):
+    if not _draw(problem.parts, sampler, chosen):
         return None
-    order = np.argsort(chosen)  # rows that lie far apart are read four times as fast in their order
-    return View(problem, chosen[order], weights[order])
+    chosen.sort()  # rows that lie far apart are read four times as fast in their order, and so are their p_i
+    _weigh(problem.parts, sampler, chosen, weights)
+    return View(problem, chosen, weights)
 
 
 def tell(view: View, sampler: Any) -> None:
@@ -205,15 +219,20 @@ def tell(view: View, sampler: Any) -> None:
 
 
 @kernel
-def _draw(parts, sampler, chosen, weights):
-    n, m = parts.norms2.size, chosen.size
-    for k in range(m):
+def _draw(parts, sampler, chosen):
+    for k in range(chosen.size):
         i = sampler.draw()
-        if i < 0 or i >= n:
+        if i < 0 or i >= parts.norms2.size:
             return False
         chosen[k] = i
-        weights[k] = 1.0 / (m * n * sampler.probability(i))
     return True
+
+
+@kernel
+def _weigh(parts, sampler, chosen, weights):
+    n, m = parts.norms2.size, chosen.size
+    for k in range(m):
+        weights[k] = 1.0 / (m * n * sampler.probability(chosen[k]))
 
 
 @kernel
