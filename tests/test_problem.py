@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import banditgrad as bg
 import reference
@@ -88,6 +90,27 @@ def test_every_form_of_data_is_the_same_problem(small_data, rng, tmp_path):
         assert problem.value(w) == pytest.approx(plain.value(w), rel=1e-14), name
         np.testing.assert_allclose(problem.gradient(w), plain.gradient(w), atol=1e-14, err_msg=name)
         np.testing.assert_allclose(problem.smoothness, plain.smoothness, rtol=1e-13, err_msg=name)
+
+
+@settings(deadline=None)  # the first compiles
+@given(
+    st.lists(st.lists(st.integers(-1, 4), max_size=4), min_size=1, max_size=6),
+    st.sampled_from([np.int32, np.int64]),
+)
+def test_columns_of_any_order_are_checked(rows, kind):
+    """Rows that may be empty, fall, repeat a column or leave the range: accepted is the matrix that was meant."""
+    columns = np.array([j for row in rows for j in row], dtype=kind)
+    X = sp.csr_array((len(rows), 4))
+    X.indptr = np.cumsum([0, *map(len, rows)]).astype(kind)
+    X.indices, X.data = columns, np.ones(columns.size)
+    y = np.ones(len(rows))
+    if columns.size and not (columns.min() >= 0 and columns.max() < 4):
+        bad = next(i for i, row in enumerate(rows) if not all(0 <= j < 4 for j in row))
+        with pytest.raises(ValueError, match=rf"outside 0\.\.3 in row {bad}"):
+            bg.Problem(X, y)
+    else:
+        meant = [np.bincount(row, minlength=4) for row in rows]
+        np.testing.assert_array_equal(bg.Problem(X, y).parts.norms2, np.square(meant).sum(axis=1))
 
 
 def test_whole_numbers_are_data_too(small_data):
