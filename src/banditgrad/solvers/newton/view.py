@@ -63,9 +63,10 @@ class View:
 @kernel
 def _look(parts, chosen, weights, w, margins, bends, gradient, diagonal):
     n, some = parts.norms2.size, chosen.size > 0
-    weight, total = 1.0 / n, 0.0
+    weight, total, zero = 1.0 / n, 0.0, True
     for j in range(gradient.size):
         gradient[j] = 0.0
+        zero = zero and w[j] == 0.0
     for j in range(diagonal.size):
         diagonal[j] = 0.0
     for k in range(margins.size):
@@ -74,7 +75,7 @@ def _look(parts, chosen, weights, w, margins, bends, gradient, diagonal):
             i, weight = chosen[k], weights[k]
             if k + AHEAD < chosen.size:
                 parts.rows.fetch(chosen[k + AHEAD])
-        z = dot(parts.rows, i, w)
+        z = 0.0 if zero else dot(parts.rows, i, w)
         value, slope, bend = parts.terms.expand(i, z)
         total += weight * value
         margins[k] = z
