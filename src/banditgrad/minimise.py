@@ -106,8 +106,8 @@ def minimise(
     ----------
     problem : Problem
     solver : Solver or "auto"
-        `Saga`, `Sgd`, `Sqn`, ... or your own; "auto" is `SampledNewton`, or `ProxSvrg` for l1 norms on dense
-        rows of many features, for penalties without a closed form and for losses without `second_derivative`.
+        `Saga`, `Sgd`, `Sqn`, ... or your own; "auto" is `SampledNewton`, or `ProxSvrg` for long dense rows of very
+        different length, for penalties without a closed form and for losses without `second_derivative`.
         Neither has a step to choose.
     sampler : Sampler or "auto"
         `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not.

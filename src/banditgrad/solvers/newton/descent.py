@@ -56,6 +56,11 @@ class Descent:
     def gradient(self) -> Vector:
         return self.view.gradient
 
+    @property
+    def near(self) -> bool:
+        """Whether the last step came near the minimum, as Newton's do where F is like its models."""
+        return len(self._promises) > 1 and self._promises[-1] <= STALE * self._promises[-2]
+
     def penalty(self, w: Vector) -> float:
         return float(self.l1 @ np.abs(w) + 0.5 * (self.l2 * w) @ w)
 

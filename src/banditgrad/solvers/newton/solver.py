@@ -35,7 +35,7 @@ GROWTH = 8  # of the samples, the last of which has n / 8 rows
 FEWEST, PER_COORDINATE = 256, 10  # rows of a sample: in all, and for each coordinate of w
 STEPS = 8  # on one sample at most
 NOISE = 2.0  # times F d/m, the order of a sample's own error: what promises less is not worth a step on it
-COARSE, FINE, EXACT = 0.1, 0.01, 1e-5  # how well models are minimised: on samples, on all rows, and where F is a model
+COARSE, FINE, EXACT = 0.1, 0.01, 1e-5  # how well models are minimised: far away or on samples, near, where F is a model
 HOLD = 0.1  # times the mean curvature times d/m: a ridge on samples, for features that they have hardly seen
 
 
@@ -45,6 +45,7 @@ class SampledNewtonState:
     def __init__(self, problem: Any, w: Vector, seed: Any) -> None:
         self.w, self._problem, self._stream = w, problem, new_stream(seed)
         self.costs = Costs(problem)
+        self.quadratic = isinstance(problem.loss, Squared)  # F is then a model of itself, that holds from anywhere
         self.descent: Descent | None = None
         self.tol = FINE
 
@@ -90,7 +91,7 @@ class SampledNewton(Solver):
         for done in range(steps):
             if state.descent is not None:
                 if not state.descent.settled:
-                    state.descent.step(state.tol)
+                    state.descent.step(state.tol if state.quadratic or state.descent.near else COARSE)
             elif not _begin(problem, state, sampler):
                 return BAD_INDEX
             assert state.descent is not None
@@ -111,14 +112,13 @@ class SampledNewton(Solver):
 
 def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     """Come near the minimiser and look at all rows; False where the sampler drew what is not a row."""
-    quadratic = isinstance(problem.loss, Squared)  # F is then a model of itself, that holds from anywhere
-    if not quadratic and not approach(problem, state, sampler):
+    if not state.quadratic and not approach(problem, state, sampler):
         return False
     descent = state.descent = state.begin(View(problem))
-    if quadratic and descent.share >= 1.0:  # one step is enough
+    if state.quadratic and descent.share >= 1.0:  # one step is enough
         state.tol = EXACT
         descent.step(EXACT)
-    elif quadratic and descent.curvature.pays_in_full(descent.view.bends, descent.share):
+    elif state.quadratic and descent.curvature.pays_in_full(descent.view.bends, descent.share):
         descent.share = 1.0
     return True
 
