@@ -20,6 +20,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.errors import NumbaError
+from numba.core.runtime import rtsys
 from numba.core.typing.templates import infer_getattr, make_overload_method_template
 from numba.extending import intrinsic, overload
 
@@ -167,6 +168,13 @@ class _PackageCache(FunctionCache):
         super().__init__(py_func)
         name = f"{self._impl.filename_base}-{_STAMP}"
         self._cache_file = IndexDataCacheFile(self._cache_path, name, self._impl.locator.get_source_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As numba's, but for what it imports first to be ready to compile: 0.4 seconds in a new process, which machine
+        code that is there already need not wait for. Where it is not there, the compiler imports it."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         super().save_overload(sig, data)
