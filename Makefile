@@ -30,6 +30,7 @@ lint: $(TEST_READY)
 bench: $(BENCH_READY)
 	$(BENCH_BIN)/python benchmarks/draws.py
 	$(BENCH_BIN)/python benchmarks/steps.py --dense
+	$(BENCH_BIN)/python benchmarks/everything_auto.py
 	$(BENCH_BIN)/python benchmarks/sampling_cost.py
 	$(BENCH_BIN)/python benchmarks/growth.py
 	$(MAKE) bench-peers

@@ -89,7 +89,7 @@ def fill_in(document: Path, out: Path) -> None:
     tables = display.markdown(results.read_cells(out / "peers.csv"))
     display.fill_document(document, "peers", f"{figure}\n\n{tables}")
     display.draw(document.parent / "figures" / "peers.png", results.read_points(out / "peers-fits.csv"))
-    for name in ("sampling-cost", "growth", "memory-map", "start-up"):
+    for name in ("everything-auto", "sampling-cost", "growth", "memory-map", "start-up"):
         if (out / f"{name}.csv").exists():
             display.fill_document(document, name, display.kept_markdown(out / f"{name}.csv"))
 
