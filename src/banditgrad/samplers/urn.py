@@ -28,9 +28,10 @@ NEVER = -(2**30)  # the exponent of a weight of zero
 MAX_ITEMS = 2**31 - 1
 
 # The layout of `book`.
-BASE, TOP, LAST = 0, 1, 2  # exponent of bucket 0; highest bucket in use; slot of the item last drawn
-PEAK, MOVES = 3, 4  # the highest bucket and the number of moves since the last sort
-ENDS = 5  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
+BASE, TOP = 0, 1  # exponent of bucket 0; highest bucket in use
+LAST, BEFORE = 2, 3  # the slots of the item last drawn and of the one before it, which solvers tell of a draw later
+PEAK, MOVES = 4, 5  # the highest bucket and the number of moves since the last sort
+ENDS = 6  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
 START = ENDS + WINDOW + 1  # bucket b is slots[start[b]:start[b + 1]]
 BOOK_SIZE = START + BUCKETS + 1
 
@@ -67,14 +68,17 @@ class Urn(NamedTuple):
             chance = self.slots[k].m * power_of_two(self.slots[k].e - bound_exponent)
             if accept < (1.0 if uniform else chance):
                 break
+        self.book[BEFORE] = self.book[LAST]
         self.book[LAST] = k
         return np.int64(self.slots[k].id)
 
     def find(self, i):
-        """The slot of item i; for the item last drawn without a look at the map."""
+        """The slot of item i; for the two last drawn without a look at the map, which would have to be fetched."""
         k = self.book[LAST]
         if self.slots[k].id != i:
-            k = np.int64(self.where[i])
+            k = self.book[BEFORE]
+            if self.slots[k].id != i:
+                k = np.int64(self.where[i])
         return k
 
     def share(self, i):
@@ -139,6 +143,7 @@ class Urn(NamedTuple):
             and (start[1:] >= start[:-1]).all()
             and (bucket == np.maximum(e - book[BASE], 0)).all()
             and 0 <= book[LAST] < n
+            and 0 <= book[BEFORE] < n
             and top == bucket[-1] <= book[PEAK] < BUCKETS
         )
         if not sound:
@@ -358,6 +363,7 @@ def _open(book, largest):
     book[PEAK] = 2 * WINDOW
     book[MOVES] = 0
     book[LAST] = 0
+    book[BEFORE] = 0
     for b in range(BUCKETS + 1):
         book[START + b] = 0
 
