@@ -18,12 +18,12 @@ from rich.table import Table
 
 import banditgrad as bg
 from race.display import keep
+from race.measure import TARGETS
 from race.optimum import certified_optimum
 from race.problems import DATA, Task
 
 SOLVERS = {"auto": "auto", "ProxSvrg": bg.ProxSvrg(), "Saga": bg.Saga()}
 OBJECTIVES = ("l1-logistic", "l2-logistic", "squared-hinge")
-TARGETS = (1e-3, 1e-4, 1e-6, 1e-8)
 PASSES = 60
 
 

@@ -35,7 +35,8 @@ class IndexedDataset(Dataset):
         """The samples of a whole batch; torch's loaders prefer to ask for this."""
         if type(self.dataset) is TensorDataset:  # one look-up per tensor, not per sample
             chosen = torch.from_numpy(np.array(indices, dtype=np.int64))
-            return _Batch([tensor.index_select(0, chosen) for tensor in self.dataset.tensors], chosen)
+            tensors = self.dataset.tensors  # which may lie on a GPU, where an index must lie as well
+            return _Batch([tensor.index_select(0, chosen.to(tensor.device)) for tensor in tensors], chosen)
         if hasattr(self.dataset, "__getitems__"):
             samples = self.dataset.__getitems__(indices)
         else:
