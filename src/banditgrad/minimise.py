@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditgrad.problem import Problem, effective_variance, optimal_variance
-from banditgrad.samplers import Auto, Sampler, Sampling
+from banditgrad.samplers import Auto, Sampler, Sampling, Uniform
 from banditgrad.solvers import Solver, automatic_solver
 from banditgrad.solvers.base import BAD_INDEX
 
@@ -110,7 +110,8 @@ def minimise(
         different length, for penalties without a closed form and for losses without `second_derivative`.
         Neither has a step to choose.
     sampler : Sampler or "auto"
-        `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not.
+        `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not, or `Uniform`
+        where the solver draws nothing, as `SampledNewton` on the squared loss.
         Solvers draw one step ahead: a draw does not know the feedback of the step before it yet.
     passes : float
         How many times n rows to draw at most, in whole steps. Full gradients of snapshot methods come on top.
@@ -135,7 +136,7 @@ def minimise(
     """
     _check(problem, passes, tol, time_limit, record_every)
     chosen_solver: Solver = _chosen(solver, Solver, lambda: automatic_solver(problem), "solver")
-    chosen_sampler: Sampler = _chosen(sampler, Sampler, Auto, "sampler")
+    chosen_sampler: Sampler = _chosen(sampler, Sampler, Auto if chosen_solver.draws(problem) else Uniform, "sampler")
     open_ended = time_limit is not None or tol > 0.0
     run = _Run(problem, chosen_solver, chosen_sampler, passes, seed, w0, record_variance, open_ended)
     reason = Reason.PASSES_DONE

@@ -247,6 +247,33 @@ def test_what_it_knows_is_right_and_saves_passes(small_data, monkeypatch):
     np.testing.assert_allclose(solver.known(problem, state).gradient, problem.gradient(state.w), atol=1e-14)
 
 
+@pytest.mark.parametrize("penalty", [bg.L1(1e-2), bg.SquaredL2(1e-3), bg.Zero()])
+def test_a_squared_loss_is_solved_without_a_second_look(rng, penalty, monkeypatch):
+    X, _ = many_rows(rng, 4000)
+    problem = bg.Problem(X, X @ rng.standard_normal(X.shape[1]) + rng.standard_normal(len(X)), bg.Squared(), penalty)
+    look, looks = View.look, []
+    monkeypatch.setattr(View, "look", lambda view, w: looks.append(view.size) or look(view, w))
+    result = bg.minimise(problem, passes=1, record_every=1)
+    assert looks.count(problem.n) == 1
+    assert isinstance(result.sampling.sampler, bg.Uniform)  # nothing was drawn
+    assert result.value == pytest.approx(problem.value(result.w), rel=1e-11)
+    looked = bg.minimise(problem, passes=1, record_every=1, record_variance=True, tol=1e-9)
+    assert looked.reason is bg.Reason.CONVERGED or not isinstance(penalty, bg.Zero)
+    assert looked.value == pytest.approx(problem.value(looked.w), rel=1e-14)
+
+
+@pytest.mark.parametrize("case", ["a perfect fit", "columns almost the same"])
+def test_a_squared_loss_is_looked_at_where_rounding_would_show(rng, case):
+    X, _ = many_rows(rng, 4000)
+    y = 1e6 * X[:, 2]
+    if case != "a perfect fit":  # they take entries of 1e4 that cancel
+        X[:, 1] = X[:, 0] + 1e-4 * rng.standard_normal(len(X))
+        y = rng.standard_normal(len(X)) + 1e4 * (X[:, 1] - X[:, 0])
+    problem = bg.Problem(X, y, bg.Squared(), bg.Zero())
+    result = bg.minimise(problem, passes=1, record_every=1)
+    assert result.value == pytest.approx(problem.value(result.w), rel=1e-11)
+
+
 def test_it_is_chosen_where_it_fits(small_data):
     from banditgrad.solvers import automatic_solver
 

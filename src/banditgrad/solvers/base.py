@@ -1,7 +1,7 @@
 """What a solver is: a specification from which a run starts, and the steps it makes."""
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,14 @@ from banditgrad._jit import inline, prefetch
 BAD_INDEX = -1
 
 
-class Known(NamedTuple):
-    """What a solver has computed at its iterate anyway: F and ∇f."""
+class Known(Protocol):
+    """What a solver knows of its iterate, or can tell sooner than anybody else: F and ∇f."""
 
-    value: float
-    gradient: NDArray[np.float64]
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def gradient(self) -> NDArray[np.float64]: ...
 
 
 class Solver(ABC):
@@ -41,6 +44,10 @@ class Solver(ABC):
     @abstractmethod
     def iterate(self, problem: Any, state: Any) -> NDArray[np.float64]:
         """The solution as of now, as a new array. Must not influence later steps."""
+
+    def draws(self, problem: Any) -> bool:
+        """Whether it ever asks the sampler."""
+        return True
 
     def known(self, problem: Any, state: Any) -> Known | None:
         """F and ∇f at the iterate where the solver has them; None where they would have to be computed."""

@@ -19,6 +19,8 @@ DECREASE = 1e-4  # a step must gain this share of what the model promises
 SHORTEST = 2.0**-30
 CAUTION = 0.02  # the least curvature assumed after a step had to be cut short, as a share of the loss's largest
 ROUNDING = 1e-14  # of a sum over the rows, relative
+EPSILON = 2.0**-52
+PLAIN = 0.99  # of F: a step that gains no more leaves a difference that rounding does not show in
 SETTLED = 1e-24  # times F: a model that curves less along its step ends the run, with a gradient of some 1e-12
 
 
@@ -47,14 +49,26 @@ class Descent:
         self.most_curved = _most_curved(problem, view)
         self.memory, self._promises = Memory(), deque[float](maxlen=PATIENCE + 1)
         self.caution, self.promised, self.kept, self.settled = 0.0, np.inf, 1.0, False
-        self.w = w
+        self.w, self._looked = w, True
         view.look(w)
         self.l2 += hold * float(view.bends @ view.norms2) / view.size
         self.value = view.value + self.penalty(w)
 
     @property
     def gradient(self) -> Vector:
+        self._look()
         return self.view.gradient
+
+    def feedback(self) -> Vector:
+        """a_i = ‖∇φ_i(w)‖² / n²."""
+        self._look()
+        return self.view.feedback()
+
+    def _look(self) -> None:
+        """Make up for the look that `jump` left out."""
+        if not self._looked:
+            self._looked = True
+            self.value = self.view.look(self.w) + self.penalty(self.w)
 
     @property
     def near(self) -> bool:
@@ -64,17 +78,21 @@ class Descent:
     def penalty(self, w: Vector) -> float:
         return float(self.l1 @ np.abs(w) + 0.5 * (self.l2 * w) @ w)
 
+    def jump(self, tol: float) -> None:
+        """A first step where F is its own model, with a matrix: it gains what was promised, and the rows are not looked
+        at before somebody asks for the gradient, unless rounding would show in F."""
+        v, _ = self._model(tol)
+        terms = float(np.abs(v) @ np.sqrt(np.diag(self.curvature.matrix))) ** 2  # at least |v|' |M| |v|
+        if self.promised < PLAIN * self.value and EPSILON * terms < ROUNDING * self.value:
+            self._promises.append(self.promised)
+            self.w, self.value, self._looked = self.w + v, self.value - self.promised, False
+        else:
+            self._search(v)
+
     def step(self, tol: float) -> None:
         """One step, the model minimised to tol."""
-        bends = self.view.bends
-        if self.caution > 0.0 and not self.curvature.dropped:
-            bends = np.maximum(bends, self.caution * self.most_curved)
-        self.curvature.move(bends, self.share)
-        with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
-            v, curve = self._model_minimiser(tol)
-            shed = self.penalty(self.w) - self.penalty(self.w + v)
-            before, self.promised = self.promised, shed - float(self.gradient @ v) - 0.5 * curve
-        scale = abs(self.value)
+        before, scale = self.promised, abs(self.value)
+        v, curve = self._model(tol)
         self._promises.append(self.promised)
         if self.curvature.dropped:
             slow = len(self._promises) > PATIENCE and self.promised > STALE * self._promises[0]
@@ -97,6 +115,18 @@ class Descent:
 
     def _take_all_rows(self) -> None:
         self.share, self.curvature.dropped, self.memory = max(self.share, 1.0), False, Memory()
+
+    def _model(self, tol: float) -> tuple[Vector, float]:
+        """The step v that the model here promises most of, and how much the model of f curves along it."""
+        gradient, bends = self.gradient, self.view.bends
+        if self.caution > 0.0 and not self.curvature.dropped:
+            bends = np.maximum(bends, self.caution * self.most_curved)
+        self.curvature.move(bends, self.share)
+        with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
+            v, curve = self._model_minimiser(tol)
+            shed = self.penalty(self.w) - self.penalty(self.w + v)
+            self.promised = shed - float(gradient @ v) - 0.5 * curve
+        return v, curve
 
     def _model_minimiser(self, tol: float) -> tuple[Vector, float]:
         """v, and how much the model of f curves along it."""

@@ -45,7 +45,7 @@ class SampledNewtonState:
     def __init__(self, problem: Any, w: Vector, seed: Any) -> None:
         self.w, self._problem, self._stream = w, problem, new_stream(seed)
         self.costs = Costs(problem)
-        self.quadratic = isinstance(problem.loss, Squared)  # F is then a model of itself, that holds from anywhere
+        self.quadratic = _is_quadratic(problem)
         self.descent: Descent | None = None
         self.tol = FINE
 
@@ -79,6 +79,9 @@ class SampledNewton(Solver):
     def rows_per_step(self, problem: Any) -> int:
         return int(problem.n)
 
+    def draws(self, problem: Any) -> bool:
+        return not _is_quadratic(problem)  # there is no far away to come from
+
     def start(self, problem: Any, w: Vector, seed: Any) -> SampledNewtonState:
         if problem.shrinkage is None:
             who = type(problem.penalty).__name__
@@ -104,10 +107,15 @@ class SampledNewton(Solver):
         return state.w.copy()
 
     def feedback(self, problem: Any, state: SampledNewtonState) -> Vector:
-        return super().feedback(problem, state) if state.descent is None else state.descent.view.feedback()
+        return super().feedback(problem, state) if state.descent is None else state.descent.feedback()
 
     def known(self, problem: Any, state: SampledNewtonState) -> Known | None:
-        return None if state.descent is None else Known(state.descent.value, state.descent.gradient)
+        return state.descent
+
+
+def _is_quadratic(problem: Any) -> bool:
+    """Whether F, but for an l1 norm, is a model of itself, that holds from anywhere."""
+    return isinstance(problem.loss, Squared)
 
 
 def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
@@ -117,7 +125,10 @@ def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     descent = state.descent = state.begin(View(problem))
     if state.quadratic and descent.share >= 1.0:  # one step is enough
         state.tol = EXACT
-        descent.step(EXACT)
+        if isinstance(descent.curvature, Curvature):
+            descent.jump(EXACT)
+        else:
+            descent.step(EXACT)
     elif state.quadratic and descent.curvature.pays_in_full(descent.view.bends, descent.share):
         descent.share = 1.0
     return True
@@ -143,11 +154,12 @@ def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
 
 def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
     """All that is compiled, run on no rows."""
-    view = draw_view(problem, sampler, 0)
-    assert view is not None
+    view = View(problem, np.zeros(0, np.int64), np.zeros(0))
+    if not state.quadratic:
+        draw_view(problem, sampler, 0)
+        tell(view, sampler)
     view.look(np.zeros(problem.dimension))
     view.between(0.5)
-    tell(view, sampler)
     zeros, one = np.zeros(problem.dimension), np.ones(1)
     for kind in {state.kind(m) for m in (*sample_sizes(problem.n, problem.dimension), problem.n)}:
         curvature = kind(view, new_stream(0))
