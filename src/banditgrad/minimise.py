@@ -111,7 +111,7 @@ def minimise(
         Neither has a step to choose.
     sampler : Sampler or "auto"
         `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not, or `Uniform`
-        where the solver draws nothing, as `SampledNewton` on the squared loss.
+        where the solver does not ask it, as `SampledNewton` with the squared loss or few rows.
         Solvers draw one step ahead: a draw does not know the feedback of the step before it yet.
     passes : float
         How many times n rows to draw at most, in whole steps. Full gradients of snapshot methods come on top.

@@ -3,7 +3,8 @@
     w ← argmin_u <∇f(w), u - w> + ½ <u - w, Ĥ (u - w)> + λ r(u),    Ĥ an importance sample of the Hessian
 
 Far from the minimiser few rows show the way: w first descends on samples of growing size, drawn by the sampler and
-weighted by 1/(n p_i), each of which is a small problem of the same kind. From then on a step is one pass in the order
+weighted by 1/(n p_i), each of which is a small problem of the same kind; or, where rows are too few for that, by sweeps
+in the dual. From then on a step is one pass in the order
 of the rows, for F, ∇f and the φ_i''. The rows of Ĥ are drawn with probability ∝ φ_i'' ‖x_i‖² (Xu, Yang,
 Roosta-Khorasani, Ré and Mahoney 2016); the step is proximal (Lee, Sun and Saunders 2014). Where features are many and
 a sample tells no more of the Hessian than its diagonal does, Ĥ is that diagonal and what the last steps have shown.
@@ -22,6 +23,7 @@ from banditgrad.solvers.newton.columns import ColumnCurvature
 from banditgrad.solvers.newton.costs import Costs
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.descent import Descent
+from banditgrad.solvers.newton.dual import Dual
 from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.memory import Memory
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
@@ -40,13 +42,15 @@ HOLD = 0.1  # times the mean curvature times d/m: a ridge on samples, for featur
 
 
 class SampledNewtonState:
-    """Where a run is: at `w`, on samples still while `descent` is None, else on all rows."""
+    """Where a run is: at `w`; in the dual while there is a `dual`, else before the first look at all rows while
+    `descent` is None."""
 
     def __init__(self, problem: Any, w: Vector, seed: Any) -> None:
         self.w, self._problem, self._stream = w, problem, new_stream(seed)
         self.costs = Costs(problem)
         self.quadratic = _is_quadratic(problem)
         self.descent: Descent | None = None
+        self.dual = Dual(problem, self._stream) if _begins_in_dual(problem) and not w.any() else None
         self.tol = FINE
 
     def kind(self, size: int) -> type[Curvature] | type[RowCurvature]:
@@ -80,7 +84,7 @@ class SampledNewton(Solver):
         return int(problem.n)
 
     def draws(self, problem: Any) -> bool:
-        return not _is_quadratic(problem)  # there is no far away to come from
+        return not _is_quadratic(problem) and len(sample_sizes(problem.n, problem.dimension)) > 0
 
     def start(self, problem: Any, w: Vector, seed: Any) -> SampledNewtonState:
         if problem.shrinkage is None:
@@ -92,6 +96,10 @@ class SampledNewton(Solver):
         if steps == 0:
             _compile(problem, state, sampler)
         for done in range(steps):
+            if state.dual is not None and not state.dual.ended:
+                state.dual.sweep()
+                state.w = state.dual.w
+                continue
             if state.descent is not None:
                 if not state.descent.settled:
                     state.descent.step(state.tol if state.quadratic or state.descent.near else COARSE)
@@ -118,11 +126,21 @@ def _is_quadratic(problem: Any) -> bool:
     return isinstance(problem.loss, Squared)
 
 
+def _begins_in_dual(problem: Any) -> bool:
+    """Whether rows are too few for samples and for a matrix, and the dual is at hand."""
+    few = not (_is_quadratic(problem) or sample_sizes(problem.n, problem.dimension))
+    return few and Dual.suits(problem) and not Costs(problem).matrix_pays()
+
+
 def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     """Come near the minimiser and look at all rows; False where the sampler drew what is not a row."""
     if not state.quadratic and not approach(problem, state, sampler):
         return False
-    descent = state.descent = state.begin(View(problem))
+    descent = state.begin(View(problem))
+    if state.dual is not None and not descent.value <= problem.value(zero := np.zeros(problem.dimension)):
+        state.w = zero  # the dual led nowhere
+        descent = state.begin(View(problem))
+    state.descent, state.dual = descent, None
     if state.quadratic and descent.share >= 1.0:  # one step is enough
         state.tol = EXACT
         if isinstance(descent.curvature, Curvature):
@@ -155,9 +173,11 @@ def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
 def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
     """All that is compiled, run on no rows."""
     view = View(problem, np.zeros(0, np.int64), np.zeros(0))
-    if not state.quadratic:
+    if sample_sizes(problem.n, problem.dimension) and not state.quadratic:
         draw_view(problem, sampler, 0)
         tell(view, sampler)
+    if state.dual is not None:
+        state.dual.compile()
     view.look(np.zeros(problem.dimension))
     view.between(0.5)
     zeros, one = np.zeros(problem.dimension), np.ones(1)

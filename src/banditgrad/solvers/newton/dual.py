@@ -1,0 +1,134 @@
+"""Coordinate ascent in the dual: a good beginning where rows are few for the number of features and sparse.
+
+With a penalty (λ/2) ‖w‖² the minimiser is w = Σ_i α_i x_i / (λ n),  α_i = -φ_i'(<x_i, w>). One step moves α_i, and w
+with it, to where this holds for row i (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008): with q = ‖x_i‖² / (λ n), the
+margin moves from z to the z' at which z' - z = -q (α_i + φ_i'(z')).
+
+A sweep is a sample of the rows without repetition, in random order. Row i is taken with a probability in proportion to
+how far it moved in the sweep before, for most rows have little left to tell; but none is left out twice in a row.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import inline, kernel
+from banditgrad._random import peek, skip, uniform_index, unit
+from banditgrad.rows import Csr, add, dot
+from banditgrad.solvers.newton.view import AHEAD
+
+FLOOR = 0.2  # the least probability that a row is taken
+LEFT_OUT = -1.0  # instead of how far a row moved
+SLOW, PATIENT = 0.4, 0.8  # a sweep that gains more than this share of what the one before did: Newton's method is
+# faster; it is seldom where rows are fewer than features
+DONE = 1e-10  # of all that was gained: a sweep that gains less is the last
+TRIES, CLOSE = 20, 0.01  # for one z', to this part of its distance from z
+
+
+class Dual:
+    """Sweeps from w = 0.
+
+    Attributes
+    ----------
+    w : the point
+    ended : whether another sweep would gain too little
+    """
+
+    def __init__(self, problem: Any, stream: NDArray[np.uint64]) -> None:
+        _, l2 = problem.shrinkage
+        self._parts, self._stream, self._scale = problem.parts, stream, l2 * problem.n
+        self._slow = SLOW if problem.n > problem.d else PATIENT
+        self._alphas, self._moves = np.zeros(problem.n), np.full(problem.n, LEFT_OUT)
+        self._order = np.zeros(problem.n, np.int64)
+        self._gains: list[float] = []
+        self.w, self.ended = np.zeros(problem.dimension), False
+
+    @staticmethod
+    def suits(problem: Any) -> bool:
+        """Whether it can be tried, in an order that rows in memory do not mind."""
+        l1, l2 = problem.shrinkage
+        return l1 == 0.0 and l2 > 0.0 and isinstance(problem.parts.rows, Csr)
+
+    def sweep(self) -> None:
+        gain = self._sweep(self._order[: _choose(self._moves, self._stream, self._order)])
+        gains = self._gains
+        gains.append(gain)
+        two = min(2, len(gains) // 2)  # or one at first; a single sweep may be lucky
+        slow = sum(gains[-two:]) > self._slow**two * sum(gains[-2 * two : -two]) if two else False
+        self.ended = slow or gain <= DONE * sum(gains) or not math.isfinite(gain)
+
+    def _sweep(self, order: NDArray[np.int64]) -> float:
+        return float(_sweep(self._parts, order, self._scale, self._alphas, self._moves, self.w))
+
+    def compile(self) -> None:
+        _choose(self._moves[:0], self._stream, self._order)
+        self._sweep(self._order[:0])
+
+
+@kernel
+def _choose(moves, stream, order):
+    """Rows for a sweep, shuffled; their number."""
+    total, moved = 0.0, 0
+    for i in range(moves.size):
+        if moves[i] > 0.0:
+            total += moves[i]
+            moved += 1
+    rate = moved / total if total > 0.0 else 0.0
+    count = 0
+    for i in range(moves.size):
+        chance = max(FLOOR, rate * moves[i])
+        if chance < 1.0 and moves[i] >= 0.0:
+            u = unit(peek(stream, 0))
+            skip(stream, 1)
+            if u >= chance:
+                moves[i] = LEFT_OUT
+                continue
+        order[count] = i
+        count += 1
+    for k in range(count - 1, 0, -1):
+        other = uniform_index(stream, k + 1)
+        order[k], order[other] = order[other], order[k]
+    return count
+
+
+@kernel
+def _sweep(parts, order, scale, alphas, moves, w):
+    """Step on each of the rows; Σ ½ q (change of α_i)², at most what the dual gains times n."""
+    gain = 0.0
+    for k in range(order.size):
+        i = order[k]
+        if k + AHEAD < order.size:
+            parts.rows.fetch(order[k + AHEAD])
+        q = parts.norms2[i] / scale
+        if q > 0.0:
+            z = dot(parts.rows, i, w)
+            change = (_fixed_point(parts.terms, i, z, q, alphas[i]) - z) / q
+            moves[i] = abs(change) * math.sqrt(q)
+            gain += 0.5 * q * change * change
+            alphas[i] += change
+            add(parts.rows, i, change / scale, w)
+        else:
+            moves[i] = 0.0
+    return gain
+
+
+@inline
+def _fixed_point(terms, i, z, q, alpha):
+    """z' = z - q (alpha + φ_i'(z')), by Newton's method within an interval that shrinks."""
+    low, high, x = -np.inf, np.inf, z
+    for _ in range(TRIES):
+        excess = x - z + q * (alpha + terms.slope(i, x))
+        if excess > 0.0:
+            high = x
+        else:
+            low = x
+        new = x - excess / (1.0 + q * terms.curve(i, x))
+        if new > high or new < low:
+            new = 0.5 * (low + high)
+        close = abs(new - x) <= CLOSE * abs(new - z)
+        x = new
+        if close:
+            break
+    return x
