@@ -116,6 +116,7 @@ def test_it_is_tried_only_where_it_suits():
 def test_where_it_leads_nowhere_newton_begins_at_zero(monkeypatch, astray):
     def sweep(self):
         self.w[:], self.ended = astray, True
+        return 1
 
     X, y = few_rows()
     problem = bg.Problem(X, y, bg.Logistic(), bg.SquaredL2(1e-2))

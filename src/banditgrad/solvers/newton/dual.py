@@ -17,13 +17,17 @@ from numpy.typing import NDArray
 from banditgrad._jit import inline, kernel
 from banditgrad._random import peek, skip, uniform_index, unit
 from banditgrad.rows import Csr, add, dot
-from banditgrad.solvers.newton.view import AHEAD
+from banditgrad.solvers.newton.view import AHEAD, View
+
+Vector = NDArray[np.float64]
 
 FLOOR = 0.2  # the least probability that a row is taken
+PASS = 0.8  # of all rows: as many make a pass
 LEFT_OUT = -1.0  # instead of how far a row moved
-SLOW, PATIENT = 0.4, 0.8  # a sweep that gains more than this share of what the one before did: Newton's method is
-# faster; it is seldom where rows are fewer than features
-DONE = 1e-10  # of all that was gained: a sweep that gains less is the last
+# Newton's method is faster once a sweep gains more than the first of these shares of what the one before did, or less
+# than the second of all that was gained. Where rows are fewer than features it seldom is.
+SLOW, NEAR = 0.4, 1e-2
+SLOW_OF_FEW, NEAR_OF_FEW = 0.8, 1e-10
 TRIES, CLOSE = 20, 0.01  # for one z', to this part of its distance from z
 
 
@@ -33,17 +37,20 @@ class Dual:
     Attributes
     ----------
     w : the point
-    ended : whether another sweep would gain too little
+    value, gradient : F and ∇f there; they cost a look at the rows where nobody asked since the last sweep
+    near, ended : whether w is near the minimiser; whether Newton's method should go on, for this reason or because
+        sweeps do not come near
     """
 
     def __init__(self, problem: Any, stream: NDArray[np.uint64]) -> None:
-        _, l2 = problem.shrinkage
-        self._parts, self._stream, self._scale = problem.parts, stream, l2 * problem.n
-        self._slow = SLOW if problem.n > problem.d else PATIENT
+        _, self._l2 = problem.shrinkage
+        self._parts, self._stream, self._scale = problem.parts, stream, self._l2 * problem.n
+        self._view, self._looked, self._d = View(problem), False, problem.d
+        self._limits = (SLOW, NEAR) if problem.n > problem.d else (SLOW_OF_FEW, NEAR_OF_FEW)
         self._alphas, self._moves = np.zeros(problem.n), np.full(problem.n, LEFT_OUT)
         self._order = np.zeros(problem.n, np.int64)
         self._gains: list[float] = []
-        self.w, self.ended = np.zeros(problem.dimension), False
+        self.w, self.near, self.ended = np.zeros(problem.dimension), False, False
 
     @staticmethod
     def suits(problem: Any) -> bool:
@@ -51,13 +58,48 @@ class Dual:
         l1, l2 = problem.shrinkage
         return l1 == 0.0 and l2 > 0.0 and isinstance(problem.parts.rows, Csr)
 
-    def sweep(self) -> None:
-        gain = self._sweep(self._order[: _choose(self._moves, self._stream, self._order)])
+    @property
+    def begun(self) -> bool:
+        return len(self._gains) > 0
+
+    @property
+    def value(self) -> float:
+        penalised = self.w[: self._d]
+        return self._look().value + 0.5 * self._l2 * float(penalised @ penalised)
+
+    @property
+    def gradient(self) -> Vector:
+        return self._look().gradient
+
+    def feedback(self) -> Vector:
+        """a_i = ‖∇φ_i(w)‖² / n²."""
+        return self._look().feedback()
+
+    def _look(self) -> View:
+        if not self._looked:
+            self._looked = True
+            self._view.look(self.w)
+        return self._view
+
+    def step(self) -> None:
+        """About as many rows as there are: one sweep at first, later two."""
+        rows = 0.0
+        while rows < PASS * self._order.size and not self.ended:
+            rows += self.sweep()
+
+    def sweep(self) -> int:
+        """One sweep, and the number of its rows."""
+        self._looked = False
+        count = _choose(self._moves, self._stream, self._order)
+        gain = self._sweep(self._order[:count])
         gains = self._gains
         gains.append(gain)
         two = min(2, len(gains) // 2)  # or one at first; a single sweep may be lucky
-        slow = sum(gains[-two:]) > self._slow**two * sum(gains[-2 * two : -two]) if two else False
-        self.ended = slow or gain <= DONE * sum(gains) or not math.isfinite(gain)
+        slow, near = self._limits
+        self.near = gain <= near * sum(gains)
+        slowly = two > 0 and sum(gains[-two:]) > slow**two * sum(gains[-2 * two : -two])
+        self.ended = self.near or slowly or not math.isfinite(gain)
+        return int(count)
 
     def _sweep(self, order: NDArray[np.int64]) -> float:
         return float(_sweep(self._parts, order, self._scale, self._alphas, self._moves, self.w))

@@ -51,7 +51,12 @@ class SampledNewtonState:
         self.quadratic = _is_quadratic(problem)
         self.descent: Descent | None = None
         self.dual = Dual(problem, self._stream) if _begins_in_dual(problem) and not w.any() else None
-        self.tol = FINE
+        self.tol, self.near = FINE, self.quadratic
+
+    @property
+    def seen(self) -> Descent | Dual | None:
+        """What knows F and its gradient at w."""
+        return self.dual if self.dual is not None and self.dual.begun else self.descent
 
     def kind(self, size: int) -> type[Curvature] | type[RowCurvature]:
         """The estimate of the Hessian that suits so many rows."""
@@ -76,7 +81,9 @@ class SampledNewton(Solver):
 
     Rows are read in their order, in memory or mapped to it. Where that is cheap it keeps a matrix of d x d numbers;
     elsewhere conjugate gradients, or with an l1 norm coordinate descent, work on the sampled rows, and d may be large;
-    or, where samples tell too little, on the pairs of L-BFGS. There is no step size.
+    or, where samples tell too little, on the pairs of L-BFGS. Sparse rows with `SquaredL2` that are too many for a
+    matrix and fewer than 80 times the features begin with sweeps in the dual, in random order; about n of them count
+    as one pass, too. There is no step size.
     Takes penalties with a closed form: `Zero`, `L1`, `SquaredL2`, `ElasticNet`.
     """
 
@@ -97,12 +104,12 @@ class SampledNewton(Solver):
             _compile(problem, state, sampler)
         for done in range(steps):
             if state.dual is not None and not state.dual.ended:
-                state.dual.sweep()
+                state.dual.step()
                 state.w = state.dual.w
                 continue
             if state.descent is not None:
                 if not state.descent.settled:
-                    state.descent.step(state.tol if state.quadratic or state.descent.near else COARSE)
+                    state.descent.step(state.tol if state.near or state.descent.near else COARSE)
             elif not _begin(problem, state, sampler):
                 return BAD_INDEX
             assert state.descent is not None
@@ -115,10 +122,10 @@ class SampledNewton(Solver):
         return state.w.copy()
 
     def feedback(self, problem: Any, state: SampledNewtonState) -> Vector:
-        return super().feedback(problem, state) if state.descent is None else state.descent.feedback()
+        return super().feedback(problem, state) if state.seen is None else state.seen.feedback()
 
     def known(self, problem: Any, state: SampledNewtonState) -> Known | None:
-        return state.descent
+        return state.seen
 
 
 def _is_quadratic(problem: Any) -> bool:
@@ -140,6 +147,8 @@ def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     if state.dual is not None and not descent.value <= problem.value(zero := np.zeros(problem.dimension)):
         state.w = zero  # the dual led nowhere
         descent = state.begin(View(problem))
+    elif state.dual is not None:
+        state.near = state.dual.near
     state.descent, state.dual = descent, None
     if state.quadratic and descent.share >= 1.0:  # one step is enough
         state.tol = EXACT
