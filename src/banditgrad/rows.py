@@ -123,7 +123,7 @@ def as_rows(X: Any, fit_intercept: bool) -> tuple[Dense | Csr, int, int]:
     if matrix.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got an array of shape {matrix.shape}.")
     _expect_some(matrix.shape)
-    if not (matrix.flags.c_contiguous or _is_memory_mapped(matrix)):
+    if not (matrix.flags.c_contiguous or is_memory_mapped(matrix)):
         matrix = np.ascontiguousarray(matrix)  # a row in one piece is worth the copy
     return Dense(read_only(matrix), intercept), *matrix.shape
 
@@ -157,7 +157,8 @@ def _float_array(X: Any) -> NDArray[Any]:
     return array if native else array.astype(np.float64)
 
 
-def _is_memory_mapped(array: Any) -> bool:
+def is_memory_mapped(array: Any) -> bool:
+    """Whether it lies in a file, of which rows should be read in their order."""
     while array is not None:
         if isinstance(array, np.memmap):
             return True

@@ -95,8 +95,22 @@ def test_it_agrees_with_liblinear():
     assert result.value <= problem.value(svc.coef_.ravel()) + 1e-12
 
 
-def test_it_is_tried_only_where_it_suits():
+@pytest.mark.parametrize("intercept", [False, True])
+def test_what_it_knows_is_right(intercept):
     X, y = few_rows()
+    problem = bg.Problem(X, y, bg.Logistic(), bg.SquaredL2(1e-3), fit_intercept=intercept)
+    mine = Dual(problem, new_stream(0))
+    for _ in range(2):
+        mine.step()
+        assert mine.value == pytest.approx(problem.value(mine.w), rel=1e-12)
+        np.testing.assert_allclose(mine.gradient, problem.gradient(mine.w), atol=1e-14)
+        np.testing.assert_allclose(mine.feedback(), (problem.gradient_norms(mine.w) / problem.n) ** 2, atol=1e-16)
+
+
+def test_it_is_tried_only_where_it_suits(tmp_path):
+    X, y = few_rows()
+    np.save(tmp_path / "data.npy", X.data)
+    mapped = sp.csr_array((np.load(tmp_path / "data.npy", mmap_mode="r"), X.indices, X.indptr), shape=X.shape)
     solver = bg.SampledNewton()
 
     def begins_in_dual(X=X, loss=None, penalty=None, start=0.0):
@@ -108,6 +122,7 @@ def test_it_is_tried_only_where_it_suits():
     assert not begins_in_dual(penalty=bg.ElasticNet(1e-4, 0.5))
     assert not begins_in_dual(penalty=bg.Zero())
     assert not begins_in_dual(X=X.toarray())
+    assert not begins_in_dual(X=mapped)
     assert not begins_in_dual(X=X[:, :50])
     assert not begins_in_dual(start=0.1)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import inline, kernel
 from banditgrad._random import peek, skip, uniform_index, unit
-from banditgrad.rows import Csr, add, dot
+from banditgrad.rows import Csr, add, dot, is_memory_mapped
 from banditgrad.solvers.newton.view import AHEAD, View
 
 Vector = NDArray[np.float64]
@@ -54,9 +54,9 @@ class Dual:
 
     @staticmethod
     def suits(problem: Any) -> bool:
-        """Whether it can be tried, in an order that rows in memory do not mind."""
-        l1, l2 = problem.shrinkage
-        return l1 == 0.0 and l2 > 0.0 and isinstance(problem.parts.rows, Csr)
+        """Whether it can be tried; its order does not suit files and costs long rows their speed."""
+        (l1, l2), rows = problem.shrinkage, problem.parts.rows
+        return l1 == 0.0 and l2 > 0.0 and isinstance(rows, Csr) and not is_memory_mapped(rows.data)
 
     @property
     def begun(self) -> bool:
