@@ -69,3 +69,11 @@ def uniform_index(stream, n):
         skip(stream, 1)
         if not biased(bits, bound):
             return np.int64(below(bits, bound))
+
+
+@inline
+def shuffle(order, count, stream):
+    """Put the first `count` entries in random order."""
+    for k in range(count - 1, 0, -1):
+        other = uniform_index(stream, k + 1)
+        order[k], order[other] = order[other], order[k]

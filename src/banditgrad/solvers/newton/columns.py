@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import inline, kernel
-from banditgrad._random import uniform_index
+from banditgrad._jit import kernel
+from banditgrad._random import shuffle
 from banditgrad.rows import Dense
 from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.quadratic import best
@@ -117,7 +117,7 @@ def _descend(columns, model, tol, sweeps, stream, order, u, t):
     goal, everywhere = -1.0, True
     for _ in range(sweeps):
         worst = 0.0
-        _shuffle(order, stream)
+        shuffle(order, order.size, stream)
         for j in order:
             if u[j] == 0.0 and not everywhere:
                 continue
@@ -135,10 +135,3 @@ def _descend(columns, model, tol, sweeps, stream, order, u, t):
         if worst <= goal and everywhere:
             return
         everywhere = worst <= goal
-
-
-@inline
-def _shuffle(order, stream):
-    for k in range(order.size - 1, 0, -1):
-        other = uniform_index(stream, k + 1)
-        order[k], order[other] = order[other], order[k]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import inline, kernel
-from banditgrad._random import peek, skip, uniform_index, unit
+from banditgrad._random import peek, shuffle, skip, unit
 from banditgrad.rows import Csr, add, dot, is_memory_mapped
 from banditgrad.solvers.newton.view import AHEAD, View
 
@@ -129,9 +129,7 @@ def _choose(moves, stream, order):
                 continue
         order[count] = i
         count += 1
-    for k in range(count - 1, 0, -1):
-        other = uniform_index(stream, k + 1)
-        order[k], order[other] = order[other], order[k]
+    shuffle(order, count, stream)
     return count
 
 

@@ -4,10 +4,10 @@
 
 Far from the minimiser few rows show the way: w first descends on samples of growing size, drawn by the sampler and
 weighted by 1/(n p_i), each of which is a small problem of the same kind; or, where rows are too few for that, by sweeps
-in the dual. From then on a step is one pass in the order
-of the rows, for F, ∇f and the φ_i''. The rows of Ĥ are drawn with probability ∝ φ_i'' ‖x_i‖² (Xu, Yang,
-Roosta-Khorasani, Ré and Mahoney 2016); the step is proximal (Lee, Sun and Saunders 2014). Where features are many and
-a sample tells no more of the Hessian than its diagonal does, Ĥ is that diagonal and what the last steps have shown.
+in the dual. From then on a step is one pass in the order of the rows, for F, ∇f and the φ_i''. The rows of Ĥ are drawn
+with probability ∝ φ_i'' ‖x_i‖² (Xu, Yang, Roosta-Khorasani, Ré and Mahoney 2016); the step is proximal (Lee, Sun and
+Saunders 2014). Where features are many and a sample tells no more of the Hessian than its diagonal does, Ĥ is that
+diagonal and what the last steps have shown.
 """
 
 from dataclasses import dataclass
@@ -50,8 +50,9 @@ class SampledNewtonState:
         self.costs = Costs(problem)
         self.quadratic = _is_quadratic(problem)
         self.descent: Descent | None = None
-        self.dual = Dual(problem, self._stream) if _begins_in_dual(problem) and not w.any() else None
-        self.tol, self.near = FINE, self.quadratic
+        few = not self.quadratic and not _first_samples(problem) and not self.costs.matrix_pays()
+        self.dual = Dual(problem, self._stream) if few and Dual.suits(problem) and not w.any() else None
+        self.tol, self.near = FINE, self.quadratic  # near: models are worth minimising well
 
     @property
     def seen(self) -> Descent | Dual | None:
@@ -82,8 +83,8 @@ class SampledNewton(Solver):
     Rows are read in their order, in memory or mapped to it. Where that is cheap it keeps a matrix of d x d numbers;
     elsewhere conjugate gradients, or with an l1 norm coordinate descent, work on the sampled rows, and d may be large;
     or, where samples tell too little, on the pairs of L-BFGS. Sparse rows with `SquaredL2` that are too many for a
-    matrix and fewer than 80 times the features begin with sweeps in the dual, in random order; about n of them count
-    as one pass, too. There is no step size.
+    matrix and fewer than 80 times the features begin with sweeps in the dual, in random order; about n rows of them
+    count as one pass, too. There is no step size.
     Takes penalties with a closed form: `Zero`, `L1`, `SquaredL2`, `ElasticNet`.
     """
 
@@ -91,7 +92,7 @@ class SampledNewton(Solver):
         return int(problem.n)
 
     def draws(self, problem: Any) -> bool:
-        return not _is_quadratic(problem) and len(sample_sizes(problem.n, problem.dimension)) > 0
+        return len(_first_samples(problem)) > 0
 
     def start(self, problem: Any, w: Vector, seed: Any) -> SampledNewtonState:
         if problem.shrinkage is None:
@@ -133,15 +134,14 @@ def _is_quadratic(problem: Any) -> bool:
     return isinstance(problem.loss, Squared)
 
 
-def _begins_in_dual(problem: Any) -> bool:
-    """Whether rows are too few for samples and for a matrix, and the dual is at hand."""
-    few = not (_is_quadratic(problem) or sample_sizes(problem.n, problem.dimension))
-    return few and Dual.suits(problem) and not Costs(problem).matrix_pays()
+def _first_samples(problem: Any) -> list[int]:
+    """The sizes of the samples to descend on first."""
+    return [] if _is_quadratic(problem) else sample_sizes(problem.n, problem.dimension)
 
 
 def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     """Come near the minimiser and look at all rows; False where the sampler drew what is not a row."""
-    if not state.quadratic and not approach(problem, state, sampler):
+    if _first_samples(problem) and not approach(problem, state, sampler):
         return False
     descent = state.begin(View(problem))
     if state.dual is not None and not descent.value <= problem.value(zero := np.zeros(problem.dimension)):
@@ -180,9 +180,10 @@ def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
 
 
 def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
-    """All that is compiled, run on no rows."""
+    """All that is compiled, run on no rows; `approach` too, which others than `_begin` may call on any loss."""
     view = View(problem, np.zeros(0, np.int64), np.zeros(0))
-    if sample_sizes(problem.n, problem.dimension) and not state.quadratic:
+    sizes = sample_sizes(problem.n, problem.dimension)
+    if sizes:
         draw_view(problem, sampler, 0)
         tell(view, sampler)
     if state.dual is not None:
@@ -190,7 +191,7 @@ def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
     view.look(np.zeros(problem.dimension))
     view.between(0.5)
     zeros, one = np.zeros(problem.dimension), np.ones(1)
-    for kind in {state.kind(m) for m in (*sample_sizes(problem.n, problem.dimension), problem.n)}:
+    for kind in {state.kind(m) for m in (*sizes, problem.n)}:
         curvature = kind(view, new_stream(0))
         curvature.move(view.bends, 0.5)
         if isinstance(curvature, RowCurvature):
