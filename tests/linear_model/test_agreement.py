@@ -76,13 +76,17 @@ def by_another_library(X, y, loss, penalty, intercept):
     if loss == "log_loss" and share == 0:
         model = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12, fit_intercept=intercept)
     elif loss == "log_loss" and share == 1 and not intercept:
-        model = LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", tol=1e-10, fit_intercept=False)
+        model = LogisticRegression(
+            C=C, l1_ratio=1.0, solver="liblinear", tol=1e-10, max_iter=10_000, random_state=0, fit_intercept=False
+        )
     elif loss == "log_loss" and n < 5000:
         model = LogisticRegression(
             C=C, l1_ratio=share, solver="saga", tol=1e-9, max_iter=100_000, random_state=0, fit_intercept=intercept
         )
     elif loss == "squared_hinge" and penalty in ("l1", "l2") and not intercept:
-        model = LinearSVC(C=C, penalty=penalty, dual=False, tol=1e-9, max_iter=100_000, fit_intercept=False)
+        model = LinearSVC(
+            C=C, penalty=penalty, dual=False, tol=1e-9, max_iter=100_000, random_state=0, fit_intercept=False
+        )
     elif loss == "squared_error" and penalty is None:
         model = LinearRegression(fit_intercept=intercept)
     elif loss == "squared_error" and penalty == "l2":
