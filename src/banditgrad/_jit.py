@@ -39,8 +39,17 @@ def bridge(protocol: type) -> type:
     """
     for name, method in vars(protocol).items():
         if not name.startswith("_") and inspect.isfunction(method):
-            _bridge_method(name, inspect.signature(method))
+            _bridge_method(name, inspect.signature(method), method if method in _defaults else None)
     return protocol
+
+
+_defaults: set[Any] = set()
+
+
+def default(method: Any) -> Any:
+    """Method decorator: what a protocol does for parts that do not offer this method themselves."""
+    _defaults.add(method)
+    return method
 
 
 def part(cls: Any) -> Any:
@@ -68,12 +77,13 @@ def check_part(value: Any, protocol: type, role: str, *, also: tuple[str, ...] =
 
     `also` names methods that only Python asks for; with `floats`, numbers become floats.
     """
-    methods = [name for name in vars(protocol) if name in _signatures]
+    optional = [name for name, method in vars(protocol).items() if method in _defaults]
+    methods = [name for name in vars(protocol) if name in _signatures and name not in optional]
     who = value.__name__ if isinstance(value, type) else type(value).__name__
     if isinstance(value, type) or not (isinstance(value, tuple) and getattr(value, "_fields", None)):
         remedy = f"an instance, {who}(...)" if isinstance(value, type) else "a NamedTuple with at least one field"
         raise TypeError(f"{role} must be {remedy}, with the methods {', '.join(methods)}; got {value!r}.")
-    for name in methods:
+    for name in methods + [name for name in optional if hasattr(type(value), name)]:
         method = inspect.getattr_static(type(value), name, None)
         if method is None:
             raise TypeError(f"{role}: {who} has no method {name}{_bare(_signatures[name])}.")
@@ -97,7 +107,7 @@ def _bare(signature: inspect.Signature) -> str:
 _signatures: dict[str, inspect.Signature] = {}
 
 
-def _bridge_method(name: str, signature: inspect.Signature) -> None:
+def _bridge_method(name: str, signature: inspect.Signature, otherwise: Any) -> None:
     shape = list(signature.parameters)
     if name in _signatures:
         assert list(_signatures[name].parameters) == shape, f"two protocols declare {name}() differently"
@@ -105,7 +115,7 @@ def _bridge_method(name: str, signature: inspect.Signature) -> None:
     _signatures[name] = signature
 
     def resolve(part: Any, *_: Any) -> Any:
-        return getattr(part.instance_class, name, None)
+        return getattr(part.instance_class, name, otherwise)
 
     resolve.__signature__ = signature.replace(return_annotation=inspect.Signature.empty)  # type: ignore[attr-defined]
     # What numba.extending.overload_method does, except that a part's field of the same name comes first.
@@ -293,7 +303,11 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         parts = context.make_array(signature.args[0])(context, builder, args[0])
         base = builder.bitcast(parts.data, ir.IntType(8).as_pointer())
-        address = builder.gep(base, [builder.mul(args[1], builder.extract_value(parts.strides, 0))])
+        if array.ndim == 1 and array.is_c_contig:  # a constant: the multiplication is a shift
+            stride = ir.Constant(ir.IntType(64), context.get_abi_sizeof(context.get_data_type(array.dtype)))
+        else:
+            stride = builder.extract_value(parts.strides, 0)
+        address = builder.gep(base, [builder.mul(args[1], stride)])
         i32 = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, i32, i32, i32])
         function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)

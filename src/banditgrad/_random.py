@@ -27,12 +27,16 @@ def new_stream(seed: Any) -> NDArray[np.uint64]:
 
 
 @inline
-def peek(stream, ahead):
-    """The uint64 that will be `ahead` numbers after the next one."""
-    x = stream[0] + np.uint64(ahead + 1) * _GOLDEN
+def _mixed(x):
     x = (x ^ (x >> np.uint64(30))) * _MIX_1
     x = (x ^ (x >> np.uint64(27))) * _MIX_2
     return x ^ (x >> np.uint64(31))
+
+
+@inline
+def peek(stream, ahead):
+    """The uint64 that will be `ahead` numbers after the next one."""
+    return _mixed(stream[0] + np.uint64(ahead + 1) * _GOLDEN)
 
 
 @inline
@@ -72,8 +76,33 @@ def uniform_index(stream, n):
 
 
 @inline
+def index_from(bits, stream, n):
+    """`bits` as an index in 0..n-1, all equally likely; the rare ones that must be rejected are drawn anew."""
+    bound = np.uint64(n)
+    return uniform_index(stream, n) if biased(bits, bound) else np.int64(below(bits, bound))
+
+
+@inline
 def shuffle(order, count, stream):
     """Put the first `count` entries in random order."""
     for k in range(count - 1, 0, -1):
         other = uniform_index(stream, k + 1)
         order[k], order[other] = order[other], order[k]
+
+
+@inline
+def fill_bits(stream, out, count):
+    """The next `count` numbers into `out`: a loop of its own, for vector instructions."""
+    start = stream[0]
+    for k in range(count):
+        out[k] = _mixed(start + np.uint64(k + 1) * _GOLDEN)
+    skip(stream, count)
+
+
+@inline
+def fill_units(stream, out, count):
+    """Likewise, as floats in [0, 1)."""
+    start = stream[0]
+    for k in range(count):
+        out[k] = unit(_mixed(start + np.uint64(k + 1) * _GOLDEN))
+    skip(stream, count)

@@ -26,6 +26,9 @@ class Rows(Protocol):
 
     def entry(self, i: int, k: int) -> float: ...
 
+    def locate(self, i: int) -> None:
+        """Ask for what `fetch` will need to know of row i."""
+
     def fetch(self, i: int) -> None:
         """Ask for row i, which will be needed soon."""
 
@@ -46,34 +49,42 @@ class Dense(NamedTuple):
     def entry(self, i, k):
         return self.matrix[i, k]
 
+    def locate(self, i):
+        pass
+
     def fetch(self, i):
         prefetch(self.matrix, i)
 
 
 class Csr(NamedTuple):
+    """Places are unsigned: numba then need not ask whether they count from the end, a third of a step."""
+
     indptr: NDArray[Any]
-    indices: NDArray[Any]  # unsigned: numba then need not ask whether an index counts from the end, a third of a step
+    indices: NDArray[Any]
     data: NDArray[Any]
     intercept: float
 
     def begin(self, i):
-        return np.int64(self.indptr[i])
+        return np.int64(self.indptr[np.uint64(i)])
 
     def end(self, i):
-        return np.int64(self.indptr[i + 1])
+        return np.int64(self.indptr[np.uint64(i + 1)])
 
     def column(self, i, k):
-        return self.indices[k]
+        return self.indices[np.uint64(k)]
 
     def entry(self, i, k):
-        return self.data[k]
+        return self.data[np.uint64(k)]
+
+    def locate(self, i):
+        prefetch(self.indptr, i)
 
     def fetch(self, i):
-        first = np.int64(self.indptr[i])
+        first = self.begin(i)
         prefetch(self.indices, first)
         prefetch(self.data, first)
         prefetch(self.data, first + 8)
-        last = min(max(np.int64(self.indptr[i + 1]) - 1, first), first + 16)  # longer rows come by themselves
+        last = min(max(self.end(i) - 1, first), first + 16)  # longer rows come by themselves
         prefetch(self.indices, last)
         prefetch(self.data, last)
 
