@@ -8,12 +8,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import banditgrad as bg
-from banditgrad.solvers.drift import fill_tables, travelled
+from banditgrad.solvers.drift import _gone_straight, fill_tables, travelled
 
 
 @bg.kernel
 def travel(w, g, l1, l2, gamma, m, tables):
     return travelled(w, g, l1, l2, gamma, m, tables)
+
+
+@bg.kernel
+def go_straight(w, g, l1, gamma, m, tables):
+    return _gone_straight(w, g, l1, gamma, m, tables)
 
 
 def plain(w, g, l1, l2, gamma, m):
@@ -42,3 +47,16 @@ def test_closed_form_is_the_loop(w, g, l1, l2, gamma, m):
     got = travel(w, g, l1, l2, gamma, m, tables)
     assert got[0] == pytest.approx(expected[0], abs=1e-12 * (1.0 + scale))
     assert got[1] == pytest.approx(expected[1], abs=1e-12 * (1.0 + scale) * m)
+
+
+@settings(max_examples=600, deadline=None)
+@given(w=numbers, g=numbers, l1=strengths, gamma=st.floats(1e-3, 3.0), m=st.integers(0, 60))
+@example(w=1.0, g=0.5, l1=0.5, gamma=0.25, m=4)  # arrives at zero exactly
+@example(w=1.0, g=2.0, l1=0.5, gamma=0.25, m=9)  # is carried over zero
+@example(w=-1.0, g=-2.0, l1=0.5, gamma=0.25, m=2)  # arrives at zero, whence it will be carried on
+@example(w=1.0, g=1.0, l1=0.0, gamma=0.25, m=9)  # no threshold
+def test_one_long_step_is_the_loop(w, g, l1, gamma, m):
+    expected, _ = plain(w, g, l1, 0.0, gamma, m)
+    scale = abs(w) + gamma * (abs(g) + l1) * m
+    got = go_straight(w, g, l1, gamma, float(m), np.zeros((1, 4)))
+    assert got == pytest.approx(expected, abs=1e-12 * (1.0 + scale))
