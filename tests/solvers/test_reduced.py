@@ -63,6 +63,19 @@ def test_equal_to_the_plain_loop_index_for_index(small_data, rng, name, penalty,
     np.testing.assert_allclose(result.w, expected, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["Saga", "ProxSvrg", "LSvrg"])
+def test_so_it_is_in_lots_of_many_rows(rng, name):
+    """With n = 60 a lot is one row; here it is eleven."""
+    X = rng.standard_normal((700, 12)) * (rng.random((700, 12)) < 0.3)
+    y = np.where(X @ rng.standard_normal(12) + rng.standard_normal(700) > 0, 1.0, -1.0)
+    draws, p = rng.integers(0, 700, 3000), rng.dirichlet(np.full(700, 5.0))
+    problem = bg.Problem(sp.csr_array(X), y, bg.Logistic(), PENALTIES["L1"])
+    expected = oracle(name, 700, 0.05, 3, (X, y, "Logistic", *PENALTIES["L1"].shrinkage(), 0.05, draws, p, 12))
+    replay = bg.Replay(draws, p)
+    got = bg.minimise(problem, SOLVERS[name](0.05), replay, passes=3000 / 700, seed=3, record_every=0.31).w
+    np.testing.assert_allclose(got, expected, atol=1e-10)
+
+
 @pytest.mark.parametrize("rows", ["dense", "sparse"])
 @pytest.mark.parametrize("name", ["Saga", "ProxSvrg"])
 def test_with_an_intercept(small_data, rng, name, rows):

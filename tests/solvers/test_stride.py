@@ -37,10 +37,10 @@ def test_auto_does_no_harm_and_mostly_good_on_hard_data(solver):
     gains = []
     for case, problem in hard_problems().items():
         start = problem.value(np.zeros(problem.dimension))
-        result = bg.minimise(problem, solver, bg.Mabs(), passes=200, seed=0)
-        assert result.reason is bg.Reason.PASSES_DONE, case
-        assert result.value <= 1.001 * start, case
-        gains.append(result.value < 0.97 * start)
+        results = [bg.minimise(problem, solver, bg.Mabs(), passes=200, seed=seed) for seed in range(3)]
+        assert all(result.reason is bg.Reason.PASSES_DONE for result in results), case
+        assert all(result.value <= 1.001 * start for result in results), case
+        gains.append(np.median([result.value for result in results]) < 0.97 * start)
     assert sum(gains) >= 10
 
 

@@ -19,7 +19,7 @@ from banditgrad._jit import kernel, prefetch
 from banditgrad.problem import Problem
 from banditgrad.rows import add, dot
 from banditgrad.samplers import Sampler, Sampling
-from banditgrad.solvers.base import BAD_INDEX, Batch, draw_batch, new_batch
+from banditgrad.solvers.base import BAD_INDEX, LATER, Batch, draw_batch, new_batch
 from banditgrad.solvers.drift import arrived, depart, new_drift
 from banditgrad.solvers.newton.solver import SampledNewton, approach, sample_sizes
 from banditgrad.solvers.pace import LARGEST, Pace, keep_pace, largest_curve, new_pace, note
@@ -68,7 +68,7 @@ class Loop:
         self.state = LoopState(
             drift=new_drift(problem, np.zeros(problem.dimension), pace.step[0], mean=True),
             table=np.zeros((problem.n, 2)),
-            batch=new_batch(1),
+            batch=new_batch(problem.n, 1),
             pace=pace,
             noise=np.zeros(2),
         )
@@ -158,7 +158,7 @@ def _inner_loop(parts, state, sampler, steps):
         if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
         i = batch.i[0]
-        prefetch(table, max(batch.next_i[0], 0))
+        prefetch(table, batch.ring.i[batch.clock[LATER]])
         z = drift.margin_at(parts.rows, i, gamma)
         change = parts.terms.slope(i, z) - table[i, SLOPE]
         energy = change * change * parts.norms2[i]

@@ -13,9 +13,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditgrad._jit import bridge, check_part, kernel
+from banditgrad._jit import bridge, check_part, default, kernel
 from banditgrad._random import new_stream
+from banditgrad.samplers.lots import Lot, new_lot
 from banditgrad.samplers.urn import MAX_ITEMS
+
+LARGEST_LOT = 4096
 
 
 @bridge
@@ -36,6 +39,20 @@ class SamplerState(Protocol):
     def update(self, i: int, p_i: float, a_i: float) -> None:
         """Learn that item i, drawn with probability p_i, had a_i, its term in the effective variance (equation 9)."""
         ...
+
+    @default
+    def draw_many(self, lot):
+        """Draw a whole `Lot`, all from one p: its i and p."""
+        for t in range(lot.i.size):
+            i = self.draw()
+            lot.i[t] = i
+            lot.p[t] = self.probability(i) if i >= 0 and i < lot.n else 1.0
+
+    @default
+    def learn_many(self, lot, count):
+        """Learn from the a of its first `count` places."""
+        for t in range(count):
+            self.update(lot.i[t], lot.p[t], lot.a[t])
 
 
 class Setup(NamedTuple):
@@ -112,12 +129,19 @@ class Sampling:
         self.sampler, self.n = sampler, n
         self.state = check_part(state, SamplerState, f"the state of {type(sampler).__name__}", floats=False)
         self._lock = threading.Lock()  # compiled code runs without the GIL
+        self._room = new_lot(n, 0)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_room")}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
-        vars(self).update(attributes, _lock=threading.Lock())
+        vars(self).update(attributes, _lock=threading.Lock(), _room=new_lot(attributes["n"], 0))
+
+    def _lot(self, size: int) -> Lot:
+        """Room for `size` draws: that of the last time if it had the same size."""
+        if self._room.i.size != size:
+            self._room = new_lot(self.n, size)
+        return self._room
 
     def draw(self, size: int | None = None) -> tuple[Any, Any]:
         """Draw `size` indices with replacement, all from the same p; return them and their probabilities."""
@@ -126,8 +150,11 @@ class Sampling:
             raise ValueError(f"size must be a whole number, not negative, got {size!r}.")
         i, p = np.empty(count, np.int64), np.empty(count)
         with self._lock:
-            within = _draw(self.state, i, p, self.n)
-        if not within:
+            for piece in _pieces(count):
+                lot = self._lot(piece.stop - piece.start)
+                _draw(self.state, lot)
+                i[piece], p[piece] = lot.i, lot.p
+        if count and not (i.min() >= 0 and i.max() < self.n):
             who = type(self.sampler).__name__
             raise IndexError(f"{who} drew an index outside 0..{self.n - 1}: a fault in the sampler.")
         return (int(i[0]), float(p[0])) if size is None else (i, p)
@@ -146,7 +173,10 @@ class Sampling:
         if i.size and not (p.min() > 0.0 and p.max() <= 1.0 + 1e-9):
             raise ValueError(f"p must hold probabilities above 0 and up to 1, got {p.min()} to {p.max()}.")
         with self._lock:
-            _update(self.state, i, p, a)
+            for piece in _pieces(i.size):
+                lot = self._lot(piece.stop - piece.start)
+                lot.i[:], lot.p[:], lot.a[:] = i[piece], p[piece], a[piece]
+                _learn(self.state, lot)
 
     def probability(self, i: ArrayLike) -> Any:
         """p_i, the probability with which a draw made now gives item i."""
@@ -205,6 +235,11 @@ class Sampling:
         return items.astype(np.int64)
 
 
+def _pieces(count: int) -> list[slice]:
+    """0..count in pieces that the processor's cache can hold."""
+    return [slice(first, min(first + LARGEST_LOT, count)) for first in range(0, count, LARGEST_LOT)]
+
+
 def not_negative(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
     """Finite numbers >= 0, one per item, as a fresh-enough float64 array."""
     array = np.ascontiguousarray(values, dtype=np.float64)
@@ -235,19 +270,13 @@ def _checks(state: Any, arrays: dict[str, NDArray[Any]], path: str = "") -> Any:
 
 
 @kernel
-def _draw(state, i, p, n):
-    for k in range(i.size):
-        i[k] = state.draw()
-        if i[k] < 0 or i[k] >= n:
-            return False
-        p[k] = state.probability(i[k])
-    return True
+def _draw(state, lot):
+    state.draw_many(lot)
 
 
 @kernel
-def _update(state, i, p, a):
-    for k in range(i.size):
-        state.update(i[k], p[k], a[k])
+def _learn(state, lot):
+    state.learn_many(lot, lot.i.size)
 
 
 @kernel

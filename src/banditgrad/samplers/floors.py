@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import bridge
-from banditgrad._random import peek, skip, unit
-from banditgrad.samplers.urn import TICKET, Urn, empty_urn, fill
+from banditgrad._jit import bridge, inline, prefetch
+from banditgrad._random import fill_bits, fill_units, index_from, peek, skip, unit
+from banditgrad.samplers.alias import AliasTable, new_alias_table
 
 
 @bridge
@@ -22,33 +22,74 @@ class EvenFloor(NamedTuple):
     def floor(self, i):
         return self.share_of_each
 
+    def floor_slots(self, urn, stream, lot, count):
+        """Draw from q for `count` places of the lot, those in `lot.place`."""
+        fill_bits(stream, lot.bits, count)
+        for t in range(count):
+            k = index_from(lot.bits[t], stream, urn.where.size)
+            prefetch(urn.slots, k)
+            lot.bits[t] = k
+        _enter_all(urn, lot, count)
+
 
 class UnevenFloor(NamedTuple):
-    """Any q_i, drawn from an urn of its own."""
+    """Any q_i."""
 
-    urn: Urn
-    q: NDArray[np.float64]  # the same once more: p_i is asked of rows that this urn did not draw
+    table: AliasTable
+    q: NDArray[np.float64]
 
     def mixed_draw(self, urn, stream, eta):
         coin = unit(peek(stream, 0))
-        skip(stream, TICKET)
-        if coin < eta:
-            return self.urn.pick(stream, 0.0)
-        return urn.pick(stream, 0.0)
+        skip(stream, 1)
+        return self.table.alias_draw(stream) if coin < eta else urn.pick(stream, 0.0)
 
     def floor(self, i):
         return self.q[i]
+
+    def floor_slots(self, urn, stream, lot, count):
+        self.table.alias_draws(stream, lot, count)
+        for t in range(count):
+            prefetch(urn.where, np.int64(lot.bits[t]))
+        for t in range(count):
+            k = np.int64(urn.where[lot.bits[t]])
+            prefetch(urn.slots, k)
+            lot.bits[t] = k
+        _enter_all(urn, lot, count)
 
     def faults(self, arrays: dict[str, NDArray[np.float64]]) -> list[str]:
         q = arrays["q"]
         return [] if q.min() >= 0.0 and abs(q.sum() - 1.0) < 1e-6 else ["the shares it mixes with do not sum to 1"]
 
 
+@inline
+def _enter_all(urn, lot, count):
+    for t in range(count):
+        urn.enter(lot, lot.place[t], lot.bits[t])
+
+
+@inline
+def mixed_draws(floor_of, urn, stream, eta, lot):
+    """Draw all of a lot from p."""
+    size = lot.i.size
+    fill_units(stream, lot.real, size)
+    weighted = floored = 0
+    for t in range(size):  # every place is put on both lists, and stays on one: no branch, which nobody could foretell
+        lot.todo[weighted] = t
+        lot.place[floored] = t
+        by_weight = lot.real[t] >= eta
+        weighted += by_weight
+        floored += not by_weight
+    floor_of.floor_slots(urn, stream, lot, floored)
+    urn.pick_many(stream, lot, weighted)
+    unit_share = urn.unit_share()
+    for t in range(size):
+        lot.p[t] = (1.0 - eta) * (lot.p[t] * unit_share) + eta * floor_of.floor(lot.i[t])
+
+
 def new_floor(q: NDArray[np.float64] | None, n: int) -> EvenFloor | UnevenFloor:
     """q up to a factor; None for uniform."""
     if q is None:
         return EvenFloor(1.0 / n)
-    urn = empty_urn(n)
     q = q / q.max()  # the sum is then finite
-    fill(urn, q)
-    return UnevenFloor(urn, q / q.sum())
+    q = q / q.sum()
+    return UnevenFloor(new_alias_table(q), q)

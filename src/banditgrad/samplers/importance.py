@@ -23,6 +23,17 @@ class ImportanceState(NamedTuple):
     def update(self, i, p_i, a_i):
         pass
 
+    def draw_many(self, lot):
+        for t in range(lot.i.size):
+            lot.todo[t] = t
+        self.urn.pick_many(self.stream, lot, lot.i.size)
+        unit_share = self.urn.unit_share()
+        for t in range(lot.i.size):
+            lot.p[t] *= unit_share
+
+    def learn_many(self, lot, count):
+        pass
+
 
 @dataclass(frozen=True, eq=False)
 class Importance(Sampler):

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditgrad._jit import inline
+from banditgrad._jit import inline, inline_sum
 from banditgrad.samplers.base import Sampler, Setup, not_negative
-from banditgrad.samplers.floors import EvenFloor, UnevenFloor, new_floor
+from banditgrad.samplers.floors import EvenFloor, UnevenFloor, mixed_draws, new_floor
 from banditgrad.samplers.importance import require
 from banditgrad.samplers.urn import Urn, empty_urn, equalise, fill_equal
 
@@ -49,23 +49,28 @@ class MabsState(NamedTuple):
         return (1.0 - self.eta) * self.urn.share(i) + self.eta * self.floor_of.floor(i)
 
     def update(self, i, p_i, a_i):
-        n = self.urn.where.size
-        level, clock = self.level, self.clock
+        clock = self.clock
         clock[UPDATES] += 1
-        n_p = n * p_i
-        scale = 1.0
+        inverse = 1.0 / (self.urn.where.size * p_i)
+        moment = 1.0
         if self.learning != 0.0:
-            n_q = n * self.floor_of.floor(i) if self.uneven != 0.0 else 1.0
-            scale = _learned_scale(level, min(clock[UPDATES], n), a_i, n_p, n_q)
-        x = level[RATE] * a_i / (n_p * n_p * n_p * scale) if scale > 0.0 else 0.0  # δ a_i / p_i³, line 5 of Algorithm 1
+            moment = _learned(self, self.level[MOMENT], clock[UPDATES], i, inverse, a_i)
+            self.level[MOMENT] = moment
+        x = _exponent(self.level[RATE], moment, inverse, a_i)
         clock[CLIPPED] += x > 1.0
-        if x > 0.0:
-            self.urn.multiply(i, math.exp(min(x, 1.0)))
-        if self.doubling != 0.0 and clock[UPDATES] >= clock[HORIZON]:
-            clock[HORIZON] *= 2
-            level[RATE] = self.gain / math.sqrt(clock[HORIZON])
-        if self.reset_every > 0 and clock[UPDATES] % self.reset_every == 0:
-            equalise(self.urn.slots, self.urn.where, self.urn.book, self.urn.total)
+        self.urn.multiply(i, _exp(min(x, 1.0)))
+        _keep_time(self)
+
+    def draw_many(self, lot):
+        mixed_draws(self.floor_of, self.urn, self.stream, self.eta, lot)
+
+    def learn_many(self, lot, count):
+        if count <= _time_left(self):
+            _learn_stretch(self, lot, count)
+            _keep_time(self)
+        else:  # the rate changes on the way, or the weights are set back
+            for t in range(count):
+                self.update(lot.i[t], lot.p[t], lot.a[t])
 
     def statistics(self):
         updates = int(self.clock[UPDATES])
@@ -77,11 +82,83 @@ class MabsState(NamedTuple):
 
 
 @inline
-def _learned_scale(level, memory, a_i, n_p, n_q):
-    """√mean(a²), after moving the estimate towards a_i² / (n p_i), which is unbiased, by 1/memory."""
-    ratio = min(a_i / (n_q * n_q), 1e150) if a_i > 0.0 else 0.0  # its square is finite
-    level[MOMENT] += (ratio * ratio - n_p * level[MOMENT]) / (n_p * memory)
-    return math.sqrt(level[MOMENT]) if level[MOMENT] > 0.0 else 0.0
+def _learn_stretch(state, lot, count):
+    """`update` for places of a lot, in loops of which all but the second and the last use vector instructions."""
+    n, clock, inverse, work = state.urn.where.size, state.clock, lot.real, lot.other
+    state.urn.fetch_many(lot, count)
+    for t in range(count):
+        inverse[t] = 1.0 / (n * lot.p[t])
+        work[t] = 1.0
+    if state.learning != 0.0:
+        moment, updates = state.level[MOMENT], clock[UPDATES]
+        for t in range(count):
+            moment = _learned(state, moment, updates + t + 1, lot.i[t], inverse[t], lot.a[t])
+            work[t] = moment
+        state.level[MOMENT] = moment
+    rate, clipped = state.level[RATE], 0
+    for t in range(count):
+        x = _exponent(rate, work[t], inverse[t], lot.a[t])
+        clipped += x > 1.0
+        work[t] = _exp(min(x, 1.0))
+    clock[UPDATES] += count
+    clock[CLIPPED] += clipped
+    state.urn.multiply_many(lot, count)
+
+
+@inline_sum
+def _learned(state, moment, updates, i, inverse, a_i):
+    """The estimate of mean(a²), moved towards a_i² / (n p_i), which is unbiased, by one over the memory, at most n."""
+    n = state.urn.where.size
+    step = 1.0 / min(updates, n)
+    ratio = a_i
+    if state.uneven != 0.0:
+        n_q = n * state.floor_of.floor(i)
+        ratio = a_i / (n_q * n_q) if a_i > 0.0 else 0.0
+    ratio = min(ratio, 1e150)  # its square is finite
+    return moment * (1.0 - step) + ratio * ratio * (step * inverse)
+
+
+@inline
+def _exponent(rate, moment, inverse, a_i):
+    """x = δ a_i / p_i³, line 5 of Algorithm 1."""
+    x = rate * a_i * (inverse * inverse * inverse) / math.sqrt(moment)
+    return x if x > 0.0 and moment > 0.0 else 0.0  # zero also where nothing but zeros was met
+
+
+@inline_sum
+def _exp(x):
+    """e^x for 0 <= x <= 1, to the last digit or two: a plain formula, for vector instructions."""
+    h = 0.5 * x
+    h2 = h * h
+    h4 = h2 * h2
+    a = 1.0 + h + h2 * (1.0 / 2.0 + h * (1.0 / 6.0))
+    b = 1.0 / 24.0 + h * (1.0 / 120.0) + h2 * (1.0 / 720.0 + h * (1.0 / 5040.0))
+    c = 1.0 / 40320.0 + h * (1.0 / 362880.0) + h2 * (1.0 / 3628800.0 + h * (1.0 / 39916800.0))
+    d = 1.0 / 479001600.0 + h * (1.0 / 6227020800.0) + h2 * (1.0 / 87178291200.0)
+    root = a + h4 * (b + h4 * (c + h4 * d))
+    return root * root
+
+
+@inline
+def _time_left(state):
+    """How many updates there are until the rate changes or the weights are set back."""
+    clock = state.clock
+    left = np.int64(2**62)
+    if state.doubling != 0.0:
+        left = max(clock[HORIZON] - clock[UPDATES], 1)
+    if state.reset_every > 0:
+        left = min(left, state.reset_every - clock[UPDATES] % state.reset_every)
+    return left
+
+
+@inline
+def _keep_time(state):
+    clock, urn = state.clock, state.urn
+    if state.doubling != 0.0 and clock[UPDATES] >= clock[HORIZON]:
+        clock[HORIZON] *= 2
+        state.level[RATE] = state.gain / math.sqrt(clock[HORIZON])
+    if state.reset_every > 0 and clock[UPDATES] % state.reset_every == 0:
+        equalise(urn.slots, urn.where, urn.book, urn.total)
 
 
 @dataclass(frozen=True, eq=False)

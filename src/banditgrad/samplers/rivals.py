@@ -6,16 +6,24 @@ during a short warm-up of √n + 16 draws, whose mean feedback is the unit from 
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import inline
+from banditgrad._jit import bridge, inline
 from banditgrad.samplers.base import Sampler, Setup
-from banditgrad.samplers.floors import EvenFloor, UnevenFloor, new_floor
+from banditgrad.samplers.floors import EvenFloor, UnevenFloor, mixed_draws, new_floor
 from banditgrad.samplers.importance import require
 from banditgrad.samplers.urn import Urn, empty_urn, fill
+
+
+@bridge
+class Learner(Protocol):
+    """What the two have in common."""
+
+    def learn(self, k, p_i, a_i):
+        """Learn a_i of the item in slot k of the urn."""
 
 
 class VrbState(NamedTuple):
@@ -34,10 +42,19 @@ class VrbState(NamedTuple):
         return (1.0 - self.theta) * self.urn.share(i) + self.theta * self.floor_of.floor(i)
 
     def update(self, i, p_i, a_i):
+        self.learn(np.uint64(self.urn.where[i]), p_i, a_i)
+
+    def learn(self, k, p_i, a_i):
         n = self.urn.where.size
         if _warm(self, a_i / (n * p_i)):
-            w = self.urn.weight(i)  # weights are in units of √γ
-            self.urn.put(i, math.sqrt(w * w + a_i / (self.unit[0] * self.gamma * n * p_i)))
+            w = self.urn.weight_at(k)  # weights are in units of √γ
+            self.urn.put_in(k, math.sqrt(w * w + a_i / (self.unit[0] * self.gamma * n * p_i)))
+
+    def draw_many(self, lot):
+        mixed_draws(self.floor_of, self.urn, self.stream, self.theta, lot)
+
+    def learn_many(self, lot, count):
+        _learn_each(self, lot, count)
 
 
 class RecentNormState(NamedTuple):
@@ -56,10 +73,26 @@ class RecentNormState(NamedTuple):
         return (1.0 - self.theta) * self.urn.share(i) + self.theta * self.floor_of.floor(i)
 
     def update(self, i, p_i, a_i):
+        self.learn(np.uint64(self.urn.where[i]), p_i, a_i)
+
+    def learn(self, k, p_i, a_i):
         if _warm(self, a_i / (self.urn.where.size * p_i)):
-            w = self.urn.weight(i)
+            w = self.urn.weight_at(k)
             square = self.memory * w * w + (1.0 - self.memory) * a_i / self.unit[0]
-            self.urn.put(i, max(math.sqrt(square), 1e-150))  # a weight cannot be zero
+            self.urn.put_in(k, max(math.sqrt(square), 1e-150))  # a weight cannot be zero
+
+    def draw_many(self, lot):
+        mixed_draws(self.floor_of, self.urn, self.stream, self.theta, lot)
+
+    def learn_many(self, lot, count):
+        _learn_each(self, lot, count)
+
+
+@inline
+def _learn_each(state, lot, count):
+    state.urn.fetch_many(lot, count)
+    for t in range(count):
+        state.learn(state.urn.find(lot.i[t], lot.slot[t]), lot.p[t], lot.a[t])
 
 
 @inline

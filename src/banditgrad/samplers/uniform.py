@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._random import uniform_index
+from banditgrad._jit import inline
+from banditgrad._random import fill_bits, index_from, uniform_index
 from banditgrad.samplers.base import Sampler, Setup
 
 
@@ -22,6 +23,22 @@ class UniformState(NamedTuple):
 
     def update(self, i, p_i, a_i):
         pass
+
+    def draw_many(self, lot):
+        uniform_draws(self.stream, self.n, lot)
+
+    def learn_many(self, lot, count):
+        pass
+
+
+@inline
+def uniform_draws(stream, n, lot):
+    """Draw a lot, all items equally likely."""
+    p = 1.0 / n
+    fill_bits(stream, lot.bits, lot.i.size)
+    for t in range(lot.i.size):
+        lot.i[t] = index_from(lot.bits[t], stream, n)
+        lot.p[t] = p
 
 
 @dataclass(frozen=True)

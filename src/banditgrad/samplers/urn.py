@@ -9,8 +9,7 @@ changes move the item over the buckets in between, one swap each.
 Only the 32 buckets below the highest are told apart when drawing. What lies below is *dust*: it is proposed as one
 bucket with a bound of its own and accepted with its own, tiny probability, so it stays exact and can grow back.
 
-16 bytes per item for a slot, 4 for the map from item to slot. Helpers take single arrays rather than the urn: a tuple
-of arrays is dear to compile.
+16 bytes per item for a slot, 4 for the map from item to slot.
 """
 
 from typing import Any, NamedTuple
@@ -18,27 +17,40 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import bits_float, bridge, float_bits, inline, kernel, outline, prefetch
-from banditgrad._random import below, biased, peek, skip, unit
+from banditgrad._jit import bridge, float_bits, inline, kernel, outline, prefetch
+from banditgrad._random import below, biased, fill_bits, fill_units, peek, skip, unit
+from banditgrad.samplers.buckets import (
+    BASE,
+    BOOK_SIZE,
+    BUCKETS,
+    ENDS,
+    NEVER,
+    PEAK,
+    SLOT,
+    STALE,
+    START,
+    TOP,
+    WINDOW,
+    add_exactly,
+    add_up,
+    after_move,
+    close_book,
+    depth_of,
+    exponent,
+    freshen,
+    mantissa,
+    move,
+    next_slot,
+    open_book,
+    power_of_two,
+    rebuild,
+    slide_up,
+    slot_of,
+    step_back,
+    sum_bounds,
+)
 
-SLOT = np.dtype([("m", "f8"), ("e", "i4"), ("id", "i4")])
-BUCKETS = 256
-WINDOW = 32  # with fewer than 2^31 items the sum of bounds fits 63 bits
-NEVER = -(2**30)  # the exponent of a weight of zero
 MAX_ITEMS = 2**31 - 1
-
-# The layout of `book`.
-BASE, TOP = 0, 1  # exponent of bucket 0; highest bucket in use
-LAST, BEFORE = 2, 3  # the slots of the item last drawn and of the one before it, which solvers tell of a draw later
-PEAK, MOVES = 4, 5  # the highest bucket and the number of moves since the last sort
-ENDS = 6  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
-START = ENDS + WINDOW + 1  # bucket b is slots[start[b]:start[b + 1]]
-BOOK_SIZE = START + BUCKETS + 1
-
-# Random numbers come in tickets of three (coin, place, acceptance), so that it is known which ones a later draw uses.
-TICKET = 3
-AHEAD = 16 * TICKET
-PREFETCH_FROM = 1 << 12  # with fewer items the slots are in the processor's cache anyway
 
 
 @bridge
@@ -52,79 +64,140 @@ class Urn(NamedTuple):
 
     def pick(self, stream, mixing):
         """Draw an item: uniformly with probability `mixing`, else in proportion to the weights."""
-        n = np.int64(self.where.size)
+        freshen(self.book)
         uniform = unit(peek(stream, 0)) < mixing
+        skip(stream, 1)
         while True:
-            if n >= PREFETCH_FROM:
-                prefetch(self.slots, _guess(self.book, stream, mixing, n))
-            bits, accept = peek(stream, 1), unit(peek(stream, 2))
-            skip(stream, TICKET)
-            bound = n if uniform else self.book[ENDS + WINDOW]
-            if biased(bits, np.uint64(bound)):
+            bits, u = peek(stream, 0), unit(peek(stream, 1))
+            skip(stream, 2)
+            bound = np.uint64(self.where.size if uniform else self.book[ENDS + WINDOW])
+            if biased(bits, bound):
                 continue
-            r = np.int64(below(bits, np.uint64(bound)))
-            k, bound_exponent = _place(self.book, r)
-            k = r if uniform else k  # selected, not branched on: nobody can foretell the coin
-            chance = self.slots[k].m * power_of_two(self.slots[k].e - bound_exponent)
-            if accept < (1.0 if uniform else chance):
-                break
-        self.book[BEFORE] = self.book[LAST]
-        self.book[LAST] = k
-        return np.int64(self.slots[k].id)
+            r = np.int64(below(bits, bound))
+            if uniform:
+                return np.int64(self.slots[r].id)
+            depth = depth_of(self.book, r)
+            k = slot_of(self.book, r, depth)
+            if u * power_of_two(self.book[TOP] + 1 - depth) < self.weight_in(np.uint64(k)):
+                return np.int64(self.slots[k].id)
 
-    def find(self, i):
-        """The slot of item i; for the two last drawn without a look at the map, which would have to be fetched."""
-        k = self.book[LAST]
-        if self.slots[k].id != i:
-            k = self.book[BEFORE]
-            if self.slots[k].id != i:
-                k = np.int64(self.where[i])
-        return k
+    def pick_many(self, stream, lot, left):
+        """Draw in proportion to the weights for `left` places of the lot, those in `lot.todo`."""
+        slots, book = self.slots, self.book
+        bits, todo, place, real = lot.bits, lot.todo, lot.place, lot.real
+        freshen(book)
+        bound, top = np.uint64(book[ENDS + WINDOW]), book[TOP]
+        # The mean number of proposals until one is accepted; more than 2 only for dust.
+        tries = min(3.0, np.float64(bound) * power_of_two(top + 1 - WINDOW) * self.unit_share())
+        done = 0
+        while done < left:
+            proposals = min(np.int64((left - done) * tries * 1.0625) + 6, bits.size)  # most likely enough
+            fill_bits(stream, bits, proposals)
+            fill_units(stream, real, proposals)
+            for t in range(proposals):
+                r = np.int64(below(bits[t], bound))
+                depth = depth_of(book, r)
+                k = slot_of(book, r, depth)
+                prefetch(slots, k)
+                place[t] = k
+                real[t] = np.inf if biased(bits[t], bound) else real[t] * power_of_two(top + 1 - depth)
+            for t in range(proposals):
+                weight = self.enter(lot, todo[done], place[t])
+                done += real[t] < weight
+                if done == left:
+                    break
+
+    def enter(self, lot, at, k):
+        """Note in a place of the lot that the item in slot k was drawn: slot, item and, for the time being, weight."""
+        weight = self.weight_in(k)
+        lot.slot[at] = k
+        lot.i[at] = self.slots[k].id
+        lot.p[at] = weight
+        return weight
+
+    def weight_in(self, k):
+        """The weight of the item in slot k, in units of 2^BASE."""
+        return self.slots[k].m * power_of_two(self.slots[k].e - self.book[BASE])
+
+    def unit_share(self):
+        """One over the sum of all weights, in units of 2^BASE."""
+        return 1.0 / (self.total[0] + self.total[1])
 
     def share(self, i):
         """The weight of item i over the sum of all weights."""
-        k = self.find(i)
-        w = self.slots[k].m * power_of_two(self.slots[k].e - self.book[BASE])
-        return w / (self.total[0] + self.total[1])
+        return self.weight_in(np.uint64(self.where[i])) * self.unit_share()
+
+    def fetch_many(self, lot, count):
+        """Ask for the slots of the first items of the lot, which are to be changed soon."""
+        for t in range(count):
+            prefetch(self.slots, np.int64(lot.slot[t]))
+
+    def find(self, i, hint):
+        """The slot of item i, which was in slot `hint` when it was drawn and nearly always still is."""
+        return hint if self.slots[hint].id == i else np.uint64(self.where[i])
 
     def multiply(self, i, factor):
         """Multiply the weight of item i by a positive factor."""
-        k = self.find(i)
+        self.multiply_in(np.uint64(self.where[i]), factor)
+
+    def multiply_in(self, k, factor):
+        k = np.int64(k)
         bits = float_bits(self.slots[k].m * factor)
         self.store(k, mantissa(bits), np.int64(self.slots[k].e) + exponent(bits))
 
+    def multiply_many(self, lot, count):
+        """Multiply the weights of the first items of the lot by the factors in `lot.other`, which are at least 1: what
+        weights gain is added up before it is added to the total, which is exact enough where they only grow."""
+        slots, base, more = self.slots, self.book[BASE], 0.0
+        for t in range(count):
+            k = self.find(lot.i[t], lot.slot[t])
+            old = slots[k].m
+            new = old * lot.other[t]
+            if new < 2.0:  # it stays in its bucket
+                slots[k].m = new
+                more += (new - old) * power_of_two(slots[k].e - base)
+            else:
+                add_exactly(self.total, more)
+                self.multiply_in(k, lot.other[t])
+                base, more = self.book[BASE], 0.0
+        add_exactly(self.total, more)
+
     def weight(self, i):
         """The weight of item i as a float; meant for weights that were put as floats."""
-        k = self.find(i)
+        return self.weight_at(np.uint64(self.where[i]))
+
+    def weight_at(self, k):
         return self.slots[k].m * power_of_two(self.slots[k].e)
 
     def put(self, i, weight):
         """Set the weight of item i; what is not a positive, finite number is ignored."""
+        self.put_in(np.uint64(self.where[i]), weight)
+
+    def put_in(self, k, weight):
         if weight > 1e-300 and weight < 1e300:
             bits = float_bits(weight)
-            self.store(self.find(i), mantissa(bits), exponent(bits))
+            self.store(np.int64(k), mantissa(bits), exponent(bits))
 
     def store(self, k, m, e):
         """Give the item in slot k the weight m 2^e."""
         slots, where, book = self.slots, self.where, self.book
         old_m, old_e, item = slots[k].m, np.int64(slots[k].e), slots[k].id
         if e - book[BASE] >= BUCKETS:
-            _slide_up(book, self.total, where.size, e - book[BASE] - BUCKETS // 2)
+            slide_up(book, self.total, where.size, e - book[BASE] - BUCKETS // 2)
         base = book[BASE]
-        _add(self.total, m * power_of_two(e - base))
-        _add(self.total, -old_m * power_of_two(old_e - base))
+        add_exactly(self.total, m * power_of_two(e - base))
+        add_exactly(self.total, -old_m * power_of_two(old_e - base))
         slots[k].m = m
         if e == old_e:
             return
         old, new = max(old_e - base, 0), max(e - base, 0)
-        k = _move(slots, where, book, k, old, new)
+        k = move(slots, where, book, k, old, new)
         slots[k].m = m
         slots[k].e = e
         slots[k].id = item
         where[item] = k
-        book[LAST] = k
-        if _after_move(book, old, new, where.size):
-            _rebuild(slots, where, book, self.total)
+        if after_move(book, old, new, where.size):
+            rebuild(slots, where, book, self.total)
 
     def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
         """What is wrong with arrays to be loaded: compiled code trusts what the urn holds."""
@@ -142,16 +215,14 @@ class Urn(NamedTuple):
             and start[-1] == n
             and (start[1:] >= start[:-1]).all()
             and (bucket == np.maximum(e - book[BASE], 0)).all()
-            and 0 <= book[LAST] < n
-            and 0 <= book[BEFORE] < n
             and top == bucket[-1] <= book[PEAK] < BUCKETS
         )
         if not sound:
             return ["the slots of its urn do not fit together"]
-        copy = book.copy()
-        _sum_bounds(copy)
+        fresh = book.copy()
+        sum_bounds(fresh)
         exact = float(np.sum(np.ldexp(m, np.maximum(e - book[BASE], -1000))))
-        sums = (copy == book).all() and abs(total.sum() - exact) <= 1e-6 * exact
+        sums = (book[STALE] != 0 or (fresh == book).all()) and abs(total.sum() - exact) <= 1e-6 * exact
         return [] if sums else ["the sums of its urn do not fit the slots"]
 
 
@@ -172,23 +243,23 @@ def fill(urn: Urn, weights: NDArray[np.float64]) -> None:
 
 @kernel
 def _fill(urn, weights):
-    """The same slots as by `_rebuild`, each written once."""
+    """The same slots as by `rebuild`, each written once."""
     slots, where, book = urn.slots, urn.where, urn.book
     largest = np.int64(NEVER)
     for i in range(weights.size):
         largest = max(largest, _exponent_of(weights[i]))
-    _open(book, largest)
+    open_book(book, largest)
     for i in range(weights.size):
         book[START + max(_exponent_of(weights[i]) - book[BASE], 0) + 1] += 1
-    _add_up(book)
+    add_up(book)
     for i in range(weights.size):
         e = _exponent_of(weights[i])
-        k = _next_slot(book, e)
+        k = next_slot(book, e)
         slots[k].m = mantissa(float_bits(weights[i])) if weights[i] > 0.0 else 0.0
         slots[k].e = e
         slots[k].id = i
-    _step_back(book)
-    _close(slots, where, book, urn.total)
+    step_back(book)
+    close_book(slots, where, book, urn.total)
 
 
 @inline
@@ -208,208 +279,4 @@ def equalise(slots, where, book, total):
         slots[i].m = 1.75  # accepted 7 times in 8, with room to grow
         slots[i].e = 0
         slots[i].id = i
-    _rebuild(slots, where, book, total)
-
-
-@inline
-def power_of_two(k):
-    """2^k; zero below the range of normal numbers."""
-    return bits_float((np.int64(k) + 1023) << 52) if k > -1023 else 0.0
-
-
-@inline
-def mantissa(bits):
-    return bits_float((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)
-
-
-@inline
-def exponent(bits):
-    return np.int64((bits >> 52) - 1023)
-
-
-@inline
-def _place(book, r):
-    """The slot that r, uniform below the sum of bounds, falls on, and the exponent of the bound of its bucket."""
-    above = 0
-    while above < WINDOW and r >= book[ENDS + above]:
-        above += 1
-    if above > 0:
-        r -= book[ENDS + above - 1]
-    shift = WINDOW - above
-    first = book[START + max(book[TOP] - above, 0)] if shift > 0 else 0
-    return first + (r >> shift), book[BASE] + book[TOP] + 1 - above
-
-
-@inline
-def _guess(book, stream, mixing, n):
-    """The slot that a later draw will most likely look at. Only a hint: that draw will use the state of its time."""
-    bits = peek(stream, AHEAD + 1)
-    if unit(peek(stream, AHEAD)) < mixing:
-        return np.int64(below(bits, np.uint64(n)))
-    k, _ = _place(book, np.int64(below(bits, np.uint64(book[ENDS + WINDOW]))))
-    return k
-
-
-@inline
-def _add(total, x):
-    """total += x; what rounding leaves out of the first number is added up in the second (Knuth's two-sum)."""
-    old = total[0]
-    new = old + x
-    part = new - old
-    total[0] = new
-    total[1] += (old - (new - part)) + (x - part)
-
-
-@inline
-def _move(slots, where, book, k, old, new):
-    """Make a hole for the item of slot k in bucket `new`, and return the hole."""
-    for b in range(old, new):  # upwards: the last item of each bucket fills the hole
-        last = book[START + b + 1] - 1
-        if last != k:  # the bucket holds more than the hole
-            _copy(slots, where, last, k)
-        book[START + b + 1] = last
-        k = last
-    for b in range(old, new, -1):  # downwards: the first item
-        first = book[START + b]
-        if first != k:
-            _copy(slots, where, first, k)
-        book[START + b] = first + 1
-        k = first
-    return k
-
-
-@inline
-def _copy(slots, where, source, target):
-    slots[target].m = slots[source].m
-    slots[target].e = slots[source].e
-    slots[target].id = slots[source].id
-    where[slots[source].id] = target
-
-
-@inline
-def _after_move(book, old, new, n):
-    """Bring the highest bucket and the bounds up to date; True where the slots must be sorted afresh."""
-    top = book[TOP]
-    book[MOVES] += 1
-    if new > top or (old == top and book[START + top] == book[START + top + 1]):
-        top = max(new, top)
-        while book[START + top] == book[START + top + 1]:
-            top -= 1
-        book[TOP] = top
-        book[PEAK] = max(top, book[PEAK])
-        # Sort afresh when merged buckets come into the window or rounding of the sum begins to show: at the latest
-        # before it matters, but not again and again for one item that goes up and down.
-        fall = book[PEAK] - top
-        if top < WINDOW or fall > 48 or (fall > WINDOW and book[MOVES] > n // 16):
-            return True
-    _sum_bounds(book)
-    return False
-
-
-@inline
-def _sum_bounds(book):
-    """Add up the proposal bounds from the highest bucket down."""
-    top = book[TOP]
-    end = np.int64(0)
-    for j in range(WINDOW):
-        if j <= top:
-            end += (book[START + top - j + 1] - book[START + top - j]) << (WINDOW - j)
-        book[ENDS + j] = end
-    book[ENDS + WINDOW] = end + book[START + max(top - WINDOW + 1, 0)]
-
-
-@outline
-def _slide_up(book, total, n, shift):
-    """Make room above: the lowest `shift` buckets become one with the bucket above them."""
-    for b in range(1, BUCKETS + 1):
-        book[START + b] = book[START + b + shift] if b + shift <= BUCKETS else n
-    book[BASE] += shift
-    book[TOP] = max(book[TOP] - shift, 0)
-    book[PEAK] = max(book[PEAK] - shift, 0)
-    total[0] *= power_of_two(-shift)
-    total[1] *= power_of_two(-shift)
-
-
-@outline
-def _rebuild(slots, where, book, total):
-    """Sort the slots into buckets around the largest exponent and add up everything afresh: O(n), rare."""
-    largest = np.int64(NEVER)
-    for k in range(where.size):
-        largest = max(largest, np.int64(slots[k].e))
-    _open(book, largest)
-    _sort(slots, where, book)
-    _close(slots, where, book, total)
-
-
-@outline
-def _sort(slots, where, book):
-    """Counting sort of the slots by bucket, in place: follow each cycle of the permutation."""
-    for k in range(where.size):
-        book[START + max(slots[k].e - book[BASE], 0) + 1] += 1
-    _add_up(book)
-    for k in range(where.size):  # for now, where[k] is the slot that the item of slot k must go to
-        where[k] = _next_slot(book, slots[k].e)
-    _step_back(book)
-    for k in range(where.size):
-        while where[k] != k:
-            _swap(slots, where, k, np.int64(where[k]))
-
-
-@outline
-def _open(book, largest):
-    """Begin to sort: the largest exponent in the middle, no item counted."""
-    book[BASE] = largest - 2 * WINDOW
-    book[TOP] = 2 * WINDOW
-    book[PEAK] = 2 * WINDOW
-    book[MOVES] = 0
-    book[LAST] = 0
-    book[BEFORE] = 0
-    for b in range(BUCKETS + 1):
-        book[START + b] = 0
-
-
-@outline
-def _add_up(book):
-    """From the size of bucket b in place b + 1 to where buckets begin."""
-    for b in range(BUCKETS):
-        book[START + b + 1] += book[START + b]
-
-
-@inline
-def _next_slot(book, e):
-    """Where the next item of exponent e goes, while beginnings of buckets move to their ends."""
-    b = START + max(e - book[BASE], 0)
-    k = book[b]
-    book[b] = k + 1
-    return k
-
-
-@outline
-def _step_back(book):
-    """From the ends of buckets to their beginnings."""
-    for b in range(BUCKETS, 0, -1):
-        book[START + b] = book[START + b - 1]
-    book[START] = 0
-
-
-@outline
-def _close(slots, where, book, total):
-    """Bring all that follows from the slots up to date."""
-    _sum_bounds(book)
-    total[0] = 0.0
-    total[1] = 0.0
-    for k in range(where.size):
-        where[slots[k].id] = k
-        _add(total, slots[k].m * power_of_two(slots[k].e - book[BASE]))
-
-
-@inline
-def _swap(slots, where, k, target):
-    m, e, item = slots[target].m, slots[target].e, slots[target].id
-    slots[target].m = slots[k].m
-    slots[target].e = slots[k].e
-    slots[target].id = slots[k].id
-    slots[k].m = m
-    slots[k].e = e
-    slots[k].id = item
-    where[k], where[target] = where[target], where[k]
+    rebuild(slots, where, book, total)

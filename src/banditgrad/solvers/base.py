@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import inline, prefetch
+from banditgrad._jit import inline, outline, prefetch
+from banditgrad.samplers.lots import NONE, Lot, new_lot
 
 BAD_INDEX = -1
 
@@ -58,28 +59,51 @@ class Solver(ABC):
         return np.asarray((problem.gradient_norms(self.iterate(problem, state)) / problem.n) ** 2)
 
 
-class Batch(NamedTuple):
-    """Room for one mini-batch, of one row or more, and for the next one.
+class Ring(NamedTuple):
+    """Two lots of draws, end to end: while one is used up, the next waits."""
 
-    The next batch is drawn one step early, so that its rows are on their way while this one is worked on. It does not
-    know of this batch's feedback yet; the estimator stays unbiased, since p is that of the draw.
+    i: NDArray[np.int64]
+    p: NDArray[np.float64]
+    a: NDArray[np.float64]
+    slot: NDArray[np.uint64]
+
+
+class Batch(NamedTuple):
+    """One mini-batch, of one row or more, and the draws to come.
+
+    These are made in lots, and known one lot and more before their turn, so that their rows can be fetched early. When
+    a lot is used up, the sampler is told of it and draws the next but one in its place. So a draw does not know the
+    feedback of up to two lots before it; the estimator stays unbiased, since p is that of the draw.
     """
 
     i: NDArray[np.int64]
     p: NDArray[np.float64]
     factor: NDArray[np.float64]  # of x_i in the gradient estimator
-    feedback: NDArray[np.float64]  # a_i that the sampler will be told before the next draw, or NONE
-    next_i: NDArray[np.int64]  # UNKNOWN before the first step
-    next_p: NDArray[np.float64]
+    feedback: NDArray[np.float64]  # a_i that the sampler will be told, or NONE
+    ring: Ring
+    lot: Lot  # where the sampler works
+    clock: NDArray[np.int64]  # AT: the place of this batch in the ring, or UNKNOWN; LATER: that of one some steps on
 
 
-UNKNOWN = -2
-NONE = -1.0
+AT, LATER = 0, 1
+UNKNOWN = -1
+LOT_SIZE = 128
+LOTS_PER_PASS = 64  # at least: with few rows lots are smaller
+FETCH_AHEAD, LOCATE_AHEAD = 3, 12  # how many steps before its own a row is asked for, and all else of it
 
 
-def new_batch(size: int) -> Batch:
-    i, next_i = np.zeros(size, np.int64), np.full(size, UNKNOWN)
-    return Batch(i, np.zeros(size), np.zeros(size), np.full(size, NONE), next_i, np.zeros(size))
+def new_batch(n: int, size: int) -> Batch:
+    lot_size = size * max(1, min(LOT_SIZE // size, n // (LOTS_PER_PASS * size)))
+    places = 2 * lot_size
+    return Batch(
+        i=np.zeros(size, np.int64),
+        p=np.zeros(size),
+        factor=np.zeros(size),
+        feedback=np.full(size, NONE),
+        ring=Ring(np.zeros(places, np.int64), np.zeros(places), np.full(places, NONE), np.zeros(places, np.uint64)),
+        lot=new_lot(n, lot_size),
+        clock=np.array([UNKNOWN, 0]),
+    )
 
 
 def check_batch_size(owner: Any, size: Any) -> None:
@@ -89,42 +113,68 @@ def check_batch_size(owner: Any, size: Any) -> None:
 
 @inline
 def draw_batch(parts, sampler, batch):
-    """Take the batch drawn before and draw the next, all from one p; False where it holds what is not a row."""
-    n = parts.norms2.size
-    _tell(sampler, batch)
-    rounds = 2 if batch.next_i[0] == UNKNOWN else 1
-    for r in range(rounds):  # rather than a second call: each compiles the sampler once more
-        if r == rounds - 1:
-            for k in range(batch.i.size):
-                i = batch.next_i[k]
-                if i < 0 or i >= n:
-                    return False
-                batch.i[k] = i
-                batch.p[k] = batch.next_p[k]
-        _draw_next(parts, sampler, batch, n)
+    """Go on to the next batch, all from one p; False where the sampler drew what is not a row."""
+    ring, clock, size, lot_size = batch.ring, batch.clock, batch.i.size, batch.lot.i.size
+    at = clock[AT]
+    if at != UNKNOWN:
+        for k in range(size):
+            ring.a[at + k] = batch.feedback[k]
+            batch.feedback[k] = NONE
+        at += size
+    ends = at == lot_size or at == 2 * lot_size
+    if ends or at == UNKNOWN:
+        if not _turn_over(sampler, ring, batch.lot, at):
+            return False
+        at = lot_size if at == lot_size else 0
+    clock[AT] = at
+    for k in range(size):
+        batch.i[k] = ring.i[at + k]
+        batch.p[k] = ring.p[at + k]
+    soon, later = _after(at, FETCH_AHEAD * size, lot_size), _after(at, LOCATE_AHEAD * size, lot_size)
+    clock[LATER] = later
+    for k in range(size):
+        parts.rows.fetch(ring.i[soon + k])
+        i = ring.i[later + k]
+        parts.rows.locate(i)
+        parts.terms.fetch(i)
+        prefetch(parts.norms2, i)
     return True
 
 
 @inline
-def _tell(sampler, batch):
-    """Feed back what is known of the batch. Done just before the next draw, when the a_i have long been computed: the
-    processor need not wait for them."""
-    for k in range(batch.i.size):
-        if batch.feedback[k] >= 0.0:
-            sampler.update(batch.i[k], batch.p[k], batch.feedback[k])
-        batch.feedback[k] = NONE
+def _after(at, ahead, lot_size):
+    """The place in the ring that is `ahead` of this one, or as far as draws are known."""
+    place = at + min(ahead, lot_size)
+    return place - 2 * lot_size if place >= 2 * lot_size else place
 
 
-@inline
-def _draw_next(parts, sampler, batch, n):
-    for k in range(batch.i.size):
-        i = sampler.draw()
-        batch.next_i[k] = i
-        if i >= 0 and i < n:
-            batch.next_p[k] = sampler.probability(i)
-            parts.rows.fetch(i)
-            parts.terms.fetch(i)
-            prefetch(parts.norms2, i)
+@outline
+def _turn_over(sampler, ring, lot, at):
+    """Learn from the lot that ends at this place of the ring and draw it anew; to begin with, draw both.
+
+    False where that gives what is not a row.
+    """
+    size = lot.i.size
+    first, end = (0, 2 * size) if at == UNKNOWN else (at - size, at)
+    for begin in range(first, end, size):
+        known = 0
+        for t in range(begin, begin + size):  # those without feedback are written over
+            lot.i[known] = ring.i[t]
+            lot.p[known] = ring.p[t]
+            lot.a[known] = ring.a[t]
+            lot.slot[known] = ring.slot[t]
+            known += ring.a[t] >= 0.0
+        if known > 0:
+            sampler.learn_many(lot, known)
+        sampler.draw_many(lot)
+        for t in range(size):
+            ring.i[begin + t] = lot.i[t]
+            ring.p[begin + t] = lot.p[t]
+            ring.a[begin + t] = NONE
+            ring.slot[begin + t] = lot.slot[t]
+            if lot.i[t] < 0 or lot.i[t] >= lot.n:
+                return False
+    return True
 
 
 @inline

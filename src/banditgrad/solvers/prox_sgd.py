@@ -65,7 +65,7 @@ class ProxSgd(Solver):
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> ProxSgdState | PNormState:
         stride = new_stride(problem, self.step_size, w, self.batch_size)
-        batch, time = new_batch(self.batch_size), np.zeros(1, np.int64)
+        batch, time = new_batch(problem.n, self.batch_size), np.zeros(1, np.int64)
         if isinstance(self.geometry, Euclidean):
             return ProxSgdState(w, stride, choose(problem, stride, proximal=True), batch, time)
         if not isinstance(problem.penalty, (L1, Zero)):

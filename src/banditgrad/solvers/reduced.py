@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import bridge, inline, kernel, prefetch
 from banditgrad._random import new_stream, peek, skip, unit
 from banditgrad.rows import add, dot
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, draw_batch, new_batch
+from banditgrad.solvers.base import BAD_INDEX, LATER, Batch, Solver, draw_batch, new_batch
 from banditgrad.solvers.drift import arrived, new_drift
 from banditgrad.solvers.guard import GAP, LIMIT, UNTIL, Guard, approve, new_guard, objective
 from banditgrad.solvers.pace import Pace, check_step_size, keep_pace, largest_curve, new_block, new_pace, note
@@ -116,7 +116,7 @@ class Reduced(Solver):
             snapshot=np.zeros(0 if bins is None else w.size),
             stream=new_stream(seed),
             clock=np.array([-1 if bins is None else 0, 0]),
-            batch=new_batch(1),
+            batch=new_batch(problem.n, 1),
             pace=pace,
             guard=new_guard(problem, w),
         )
@@ -152,7 +152,7 @@ def _reduced(parts, state, sampler, steps):
         if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
         i, p_i = batch.i[0], batch.p[0]
-        prefetch(table, max(batch.next_i[0], 0))
+        prefetch(table, batch.ring.i[batch.clock[LATER]])
         z = drift.margin_at(parts.rows, i, gamma)
         slope = parts.terms.slope(i, z)
         change = slope - table[i, SLOPE]

@@ -49,7 +49,7 @@ class Sgd(Solver):
         _, l2 = problem.shrinkage or (0.0, 0.0)
         stride = new_stride(problem, self.step_size, w, self.batch_size, longest=0.5 / l2 if l2 > 0.0 else math.inf)
         shrinkage = choose(problem, stride, proximal=False, average=self.average is not None)
-        return SgdState(w, stride, shrinkage, new_batch(self.batch_size), np.zeros(1, np.int64))
+        return SgdState(w, stride, shrinkage, new_batch(problem.n, self.batch_size), np.zeros(1, np.int64))
 
     def advance(self, problem: Any, state: SgdState, sampler: Any, steps: int) -> int:
         return stride_along(lambda m: _sgd(problem.parts, state, sampler, m), state, steps)

@@ -93,7 +93,7 @@ class Sqn(Solver):
             w=w,
             stride=new_stride(problem, self.step_size, w, self.batch_size),
             shrinkage=eager(problem, proximal=False),
-            batch=new_batch(self.batch_size),
+            batch=new_batch(problem.n, self.batch_size),
             time=np.zeros(1, np.int64),
             direction=np.zeros(d),
             total=np.zeros(d),

@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import inline, inline_sum, kernel
 from banditgrad.rows import Dense, add, dot, read_only
+from banditgrad.samplers.lots import new_lot
 
 Vector = NDArray[np.float64]
 
 AHEAD = 4  # rows between one being asked for and its turn
+LOT_SIZE = 1024  # rows that are drawn together
 
 
 class View:
@@ -207,8 +209,10 @@ def _between(parts, chosen, weights, margins, other, t):
 def draw_view(problem: Any, sampler: Any, m: int) -> View | None:
     """m rows from the sampler, with weights 1/(m n p_i): unbiased. None where it drew what is not a row."""
     chosen, weights = np.zeros(m, np.int64), np.zeros(m)
-    if not _draw(problem.parts, sampler, chosen):
-        return None
+    whole = m - m % LOT_SIZE
+    for part, size in ((chosen[:whole], LOT_SIZE), (chosen[whole:], m - whole)):
+        if not _draw(sampler, new_lot(problem.n, max(size, 1)), part):
+            return None
     chosen.sort()  # rows that lie far apart are read four times as fast in their order, and so are their p_i
     _weigh(problem.parts, sampler, chosen, weights)
     return View(problem, chosen, weights)
@@ -220,12 +224,15 @@ def tell(view: View, sampler: Any) -> None:
 
 
 @kernel
-def _draw(parts, sampler, chosen):
-    for k in range(chosen.size):
-        i = sampler.draw()
-        if i < 0 or i >= parts.norms2.size:
-            return False
-        chosen[k] = i
+def _draw(sampler, lot, chosen):
+    """Draw whole lots until `chosen` is full."""
+    for first in range(0, chosen.size, lot.i.size):
+        sampler.draw_many(lot)
+        for t in range(lot.i.size):
+            i = lot.i[t]
+            if i < 0 or i >= lot.n:
+                return False
+            chosen[first + t] = i
     return True
 
 

@@ -1,0 +1,41 @@
+"""Draws in lots: many made together, all from one p, and later learnt from together.
+
+A draw alone costs a processor more in waiting than in work: which bucket, accepted or not, in the cache or not, nobody
+can foretell. A lot is drawn in short loops that do one thing each, without branches, and slots are fetched before they
+are looked at. The estimator stays unbiased, since p is that of the draw.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+NONE = -1.0  # in place of an a_i that is not known
+
+
+class Lot(NamedTuple):
+    """Room for draws, for what is learnt of them, and for the work in between."""
+
+    n: int  # items are 0..n-1
+    i: NDArray[np.int64]
+    p: NDArray[np.float64]  # at the time of the draw
+    a: NDArray[np.float64]  # a_i, or NONE
+    slot: NDArray[np.uint64]  # where an urn found the item: a hint, items move
+
+    # scratch, for one and a half times as many
+    bits: NDArray[np.uint64]
+    todo: NDArray[np.uint64]
+    place: NDArray[np.uint64]
+    real: NDArray[np.float64]
+    other: NDArray[np.float64]
+
+
+def new_lot(n: int, size: int) -> Lot:
+    """A lot of `size` draws of n items."""
+    room = size + size // 2 + 8
+    bits, todo, place = np.zeros((3, room), np.uint64)
+    real, other = np.zeros((2, room))
+    a = np.full(size, NONE)
+    return Lot(
+        n, np.zeros(size, np.int64), np.zeros(size), a, np.zeros(size, np.uint64), bits, todo, place, real, other
+    )

@@ -1,0 +1,277 @@
+"""Lots: drawn together and learnt from together, they are what single draws and updates are."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import banditgrad as bg
+from banditgrad._random import new_stream, uniform_index
+from banditgrad.samplers.buckets import BOOK_SIZE, ENDS, STALE, WINDOW, depth_of
+from banditgrad.samplers.lots import new_lot
+from banditgrad.samplers.mabs import _exp
+from banditgrad.samplers.urn import empty_urn, fill_equal
+from samplers.test_samplers import N, feedback, started  # noqa: F401
+from samplers.test_urn import EXTREMES, check_order, chi_square_passes, filled, weights_and_total
+from tables import SAMPLERS
+
+
+@bg.kernel
+def single_steps(state, i, p, steps):
+    for k in range(steps):
+        i[k] = state.draw()
+        p[k] = state.probability(i[k])
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if name != "Auto"])  # which switches between lots only
+def test_learning_a_lot_is_learning_one_by_one(name, feedback):  # noqa: F811
+    together, apart = started(name, feedback, horizon=None), started(name, feedback, horizon=None)
+    rng = np.random.default_rng(3)
+    for _ in range(60):  # past warm-ups, doubled horizons and resets
+        i, p = apart.draw(300)
+        a = feedback[0][i] * np.exp(rng.standard_normal(300))
+        together.update(i, a, p)
+        for k in range(300):
+            apart.update(i[k], a[k], p[k])
+    np.testing.assert_allclose(together.probabilities(), apart.probabilities(), rtol=1e-9)
+    assert together.statistics() == pytest.approx(apart.statistics())
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_single_draws_follow_the_p_of_lots(name, feedback):  # noqa: F811
+    """What a solver of one's own calls: `draw` and `probability`."""
+    sampling = started(name, feedback)
+    for _ in range(20):
+        i, p = sampling.draw(200)
+        sampling.update(i, feedback[0][i], p)
+    i, p = np.zeros(300_000, np.int64), np.zeros(300_000)
+    single_steps(sampling.state, i, p, i.size)
+    np.testing.assert_array_equal(p, sampling.probabilities()[i])
+    assert chi_square_passes(np.bincount(i, minlength=N), sampling.probabilities())
+
+
+@bg.kernel
+def moving_lots(urn, stream, lot, strength, excess, variance, rounds):
+    """Draw lots while weights move: Σ_t (1[i_t = j] - p_j^t) is a martingale for each of a few items j."""
+    size = lot.i.size
+    for _ in range(rounds):
+        for t in range(size):
+            lot.todo[t] = t
+        urn.pick_many(stream, lot, size)
+        for j in range(excess.size):
+            p = urn.share(j)
+            variance[j] += size * p * (1.0 - p)
+            excess[j] -= size * p
+        for t in range(size):
+            if lot.i[t] < excess.size:
+                excess[lot.i[t]] += 1.0
+            lot.other[t] = math.exp(strength * uniform_index(stream, 100) / 100.0)
+        urn.multiply_many(lot, size)
+        urn.multiply(uniform_index(stream, urn.where.size), math.exp(-min(20.0 * strength, 700.0)))
+
+
+@pytest.mark.parametrize("n", [3, 1000])
+@pytest.mark.parametrize("strength", [0.05, 1.0, 40.0])
+def test_lots_are_exact_while_weights_move(n, strength):
+    urn = empty_urn(n)
+    fill_equal(urn)
+    excess, variance = np.zeros(min(n, 8)), np.zeros(min(n, 8))
+    moving_lots(urn, new_stream(3), new_lot(n, 64), strength, excess, variance, 5000)
+    assert (np.abs(excess) < 5.5 * np.sqrt(variance) + 1.0).all()
+    check_order(urn)
+
+
+@bg.kernel
+def depths(book, r, out):
+    for k in range(r.size):
+        out[k] = depth_of(book, r[k])
+
+
+@given(st.lists(st.integers(0, 1000), min_size=WINDOW + 1, max_size=WINDOW + 1).filter(any))
+def test_the_bucket_is_found_without_a_branch(counts):
+    book = np.zeros(BOOK_SIZE, np.int64)
+    ends = book[ENDS : ENDS + WINDOW + 1] = np.cumsum(counts)
+    r = np.unique(np.clip(np.r_[0, ends - 1, ends], 0, ends[-1] - 1))
+    out = np.empty_like(r)
+    depths(book, r, out)
+    np.testing.assert_array_equal(out, np.searchsorted(ends, r, side="right"))
+    assert book[STALE] == 0
+
+
+@bg.kernel
+def exps(x, out):
+    for k in range(x.size):
+        out[k] = _exp(x[k])
+
+
+def test_exp_is_right_to_the_last_digits():
+    x = np.linspace(0.0, 1.0, 10_001)
+    out = np.empty_like(x)
+    exps(x, out)
+    np.testing.assert_allclose(out, np.exp(x), rtol=1e-15)
+    assert out[0] == 1.0
+
+
+@bg.kernel
+def multiply_lots(urn, lot, items, factors):
+    for first in range(0, items.size, lot.i.size):
+        for t in range(lot.i.size):
+            lot.i[t], lot.other[t] = items[first + t], factors[first + t]
+        urn.multiply_many(lot, lot.i.size)
+
+
+def test_sums_of_lots_do_not_drift(rng):
+    urn, lot = empty_urn(2000), new_lot(2000, 100)
+    fill_equal(urn)
+    for _ in range(20):
+        items = rng.integers(0, 2000, 500_000)
+        multiply_lots(urn, lot, items, np.exp(np.abs(rng.normal(0.0, 0.01, items.size))))
+    exact, kept = weights_and_total(urn)
+    assert kept == pytest.approx(exact, rel=1e-14)
+    check_order(urn)
+
+
+@bg.kernel
+def count_lots(urn, stream, lot, counts, rounds):
+    for _ in range(rounds):
+        for t in range(lot.i.size):
+            lot.todo[t] = t
+        urn.pick_many(stream, lot, lot.i.size)
+        for t in range(lot.i.size):
+            counts[lot.i[t]] += 1
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_lots_follow_extreme_weights(name):
+    weights = EXTREMES[name]
+    counts = np.zeros(len(weights), np.int64)
+    count_lots(filled(weights), new_stream(5), new_lot(len(weights), 100), counts, 5000)
+    assert chi_square_passes(counts, weights / weights.sum())
+
+
+class Recorder(NamedTuple):
+    """A user's sampler that draws 0, 1, .. n-1, 0, .. with p_i of its own, and writes down what it is told."""
+
+    clock: np.ndarray
+    p: np.ndarray
+    told: np.ndarray
+
+    def draw(self):
+        self.clock[0] += 1
+        return (self.clock[0] - 1) % self.p.size
+
+    def probability(self, i):
+        return self.p[i]
+
+    def update(self, i, p_i, a_i):
+        k = self.clock[1]
+        self.clock[1] += 1
+        self.told[k, 0], self.told[k, 1], self.told[k, 2] = i, p_i, a_i
+
+
+class Recording(bg.Sampler):
+    def state(self, setup):
+        p = np.arange(1.0, setup.n + 1.0)
+        return Recorder(np.zeros(2, np.int64), p / p.sum(), np.zeros((100_000, 3)))
+
+
+@pytest.mark.parametrize(("n", "size"), [(50, 1), (3000, 1), (9000, 1), (50, 7), (3000, 7), (3000, 100)])
+def test_every_draw_is_used_and_told_of_once_in_order(n, size):
+    """Whatever the sizes of lots and of batches, and however a run is cut into pieces."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((n, 3)), rng.choice([-1.0, 1.0], n)
+    problem = bg.Problem(X, y)
+    result = bg.minimise(problem, bg.Sgd(1e-9, batch_size=size), Recording(), passes=3, seed=0, record_every=0.3)
+    state, steps = result.sampling.state, math.ceil(3 * n / size)
+    drawn, told = state.clock
+    assert steps * size <= drawn <= (steps + 1) * size + 2 * max(size, 128)
+    assert told >= steps * size - 2 * max(size, 128)
+    i = np.arange(told) % n
+    np.testing.assert_array_equal(state.told[:told, 0], i)
+    np.testing.assert_array_equal(state.told[:told, 1], state.p[i])
+    expected = (problem.gradient_norms(np.zeros(3)) / n) ** 2  # w hardly moves
+    np.testing.assert_allclose(state.told[:told, 2], expected[i], rtol=1e-4)
+
+
+class Astray(bg.Sampler):
+    """Draws what is not a row once, long after the first lots."""
+
+    def state(self, setup):
+        return AstrayState(np.zeros(1, np.int64), setup.n)
+
+
+class AstrayState(NamedTuple):
+    clock: np.ndarray
+    n: int
+
+    def draw(self):
+        self.clock[0] += 1
+        return self.n if self.clock[0] == 5000 else 0
+
+    def probability(self, i):
+        return 1.0 / self.n
+
+    def update(self, i, p_i, a_i):
+        pass
+
+
+def test_an_index_that_is_not_a_row_is_refused_in_any_lot(rng):
+    problem = bg.Problem(rng.standard_normal((3000, 3)), rng.choice([-1.0, 1.0], 3000))
+    with pytest.raises(IndexError, match="Astray drew an index outside"):
+        bg.minimise(problem, bg.Saga(0.01), Astray(), passes=3, seed=0)
+
+
+class InLots(NamedTuple):
+    """A user's sampler with loops of its own: 0, 1, .. in lots."""
+
+    clock: np.ndarray
+    n: int
+
+    def draw(self):
+        return 0
+
+    def probability(self, i):
+        return 1.0 / self.n
+
+    def update(self, i, p_i, a_i):
+        pass
+
+    def draw_many(self, lot):
+        for t in range(lot.i.size):
+            lot.i[t] = (self.clock[0] + t) % self.n
+            lot.p[t] = 1.0 / self.n
+        self.clock[0] += lot.i.size
+
+    def learn_many(self, lot, count):
+        self.clock[1] += count
+
+
+class OwnLots(bg.Sampler):
+    def state(self, setup):
+        return InLots(np.zeros(2, np.int64), setup.n)
+
+
+def test_a_users_own_lots_are_used():
+    sampling = OwnLots().start(10)
+    i, p = sampling.draw(10_000)
+    np.testing.assert_array_equal(i, np.arange(10_000) % 10)
+    sampling.update(i, np.ones(10_000), p)
+    sampling.update([], [])
+    assert sampling.draw(0)[0].size == 0
+    assert sampling.state.clock.tolist() == [10_000, 10_000]
+
+
+def test_lots_of_ones_own_are_checked():
+    class Wrong(InLots):
+        def draw_many(self, lot, extra):
+            pass
+
+    class Lots(bg.Sampler):
+        def state(self, setup):
+            return Wrong(np.zeros(2, np.int64), setup.n)
+
+    with pytest.raises(TypeError, match="draw_many"):
+        Lots().start(10)
