@@ -5,7 +5,8 @@ One process, contenders interleaved, minima over rounds: only ratios within one 
     floor        a uniform index, one read, one write
     arithmetic   a uniform index, then p_i and the update of w_i and W: what is left if drawing were free
     tree         the same step on a Fenwick tree of linear weights, O(log n) as the paper has it
-    urn          the same step on the structure banditgrad uses
+    urn          the same step on the structure banditgrad uses, one draw at a time
+    lots         the same, 128 draws at a time and then their updates, as solvers do it
 
 "Piling up" multiplies the drawn weight by exp(x) for a constant x, so that few items soon hold everything; the tree,
 whose linear weights overflow, sits that out.
@@ -14,6 +15,7 @@ whose linear weights overflow, sits that out.
 import argparse
 import math
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +25,14 @@ from rich.table import Table
 import banditgrad as bg
 from banditgrad._jit import bridge, inline
 from banditgrad._random import below, new_stream, peek, skip, unit
+from banditgrad.samplers.floors import EvenFloor, mixed_draws
+from banditgrad.samplers.lots import new_lot
 from banditgrad.samplers.urn import empty_urn, fill
+from race.display import keep
 
 ETA = 0.4
 STEPS = 200_000
+LOT = 128
 
 
 @bridge
@@ -112,6 +118,15 @@ def urn_steps(urn, stream, steps, strength, cubic):
         urn.multiply(i, math.exp(x))
 
 
+@bg.kernel
+def lot_steps(urn, floor, lot, stream, steps, strength, cubic):
+    for _ in range(steps // lot.i.size):
+        mixed_draws(floor, urn, stream, ETA, lot)
+        for t in range(lot.i.size):
+            lot.other[t] = math.exp(_dose(strength, cubic, lot.n * lot.p[t]))
+        urn.multiply_many(lot, lot.i.size)
+
+
 def lognormal(rng, n):
     return np.exp(2.0 * rng.standard_normal(n))
 
@@ -137,13 +152,16 @@ REGIMES = {
 def measure(n, regime, rounds):
     weights, strength, cubic = REGIMES[regime]
     weights = weights(np.random.default_rng(0), n)
-    urn, tree, stream = empty_urn(n), fenwick(weights), new_stream(0)
+    urn, other_urn, tree, stream = empty_urn(n), empty_urn(n), fenwick(weights), new_stream(0)
     fill(urn, weights)
+    fill(other_urn, weights)
+    floor, lot = EvenFloor(1.0 / n), new_lot(n, LOT)
     runs = {
         "floor": lambda: floor_steps(weights, stream, STEPS),
         "arithmetic": lambda: arithmetic_steps(weights, stream, STEPS, strength, cubic),
         "tree": lambda: tree_steps(tree, stream, STEPS, strength, cubic),
         "urn": lambda: urn_steps(urn, stream, STEPS, strength, cubic),
+        "lots": lambda: lot_steps(other_urn, floor, lot, stream, STEPS, strength, cubic),
     }
     if not cubic:
         del runs["tree"]
@@ -161,19 +179,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=float, nargs="+", default=[1e3, 5e4, 1e6, 1e7, 1e8])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="where a CSV file goes")
     options = parser.parse_args()
     table = Table(title="Nanoseconds per draw + probability + update", title_justify="left")
-    columns = ("n", "weights", "floor", "arithmetic", "tree", "urn", "urn/tree", "urn/arithmetic", "bytes/item")
+    contenders = ("floor", "arithmetic", "tree", "urn", "lots")
+    columns = ("n", "weights", *contenders, "lots/tree", "lots/arithmetic", "bytes/item")
     for column in columns:
         table.add_column(column, justify="left" if column == "weights" else "right")
     for n in map(int, options.sizes):
         for regime in REGIMES:
             best, size = measure(n, regime, options.rounds)
-            times = [f"{best[name]:.1f}" if name in best else "-" for name in ("floor", "arithmetic", "tree", "urn")]
-            ratios = [f"{best['urn'] / best[name]:.2f}" if "tree" in best else "-" for name in ("tree", "arithmetic")]
+            times = [f"{best[name]:.1f}" if name in best else "-" for name in contenders]
+            ratios = [f"{best['lots'] / best[name]:.2f}" if "tree" in best else "-" for name in ("tree", "arithmetic")]
             table.add_row(f"{n:.0e}", regime, *times, *ratios, f"{size:.1f}")
         table.add_section()
     Console(width=110).print(table)
+    keep(table, options.out / "draws.csv")
 
 
 if __name__ == "__main__":

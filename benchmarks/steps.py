@@ -2,9 +2,13 @@
 
 One process, one thread, contenders interleaved, minima of processor time over rounds: only ratios within one run mean
 anything. A peer's step is the slope between a short and a long fit, divided by n. "floor" is a loop that does nothing
-but read a random row, take its dot product with w and write it back: no penalty, no sampler, no variance reduction.
+but read a random row, take its dot product with w and write it back: no penalty, no sampler, no variance reduction, but
+also no rows that are fetched before they are needed.
 
-    python benchmarks/steps.py [--data FOLDER] [--rounds 7] [--dense]
+A step on long dense rows waits for memory, whose pace changes by more than a sampler costs: there, two runs of each,
+medians, and ratios between neighbours in time.
+
+    python benchmarks/steps.py [--data FOLDER] [--rounds 25] [--dense] [--out out/bench]
 """
 
 import argparse
@@ -12,6 +16,7 @@ import math
 import os
 import time
 import warnings
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -21,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 import banditgrad as bg
+from race.display import keep
 
 SAMPLERS = {"uniform": bg.Uniform(), "MABS": bg.Mabs(), "auto": bg.Auto()}
 SOLVERS = {
@@ -36,9 +42,9 @@ SOLVERS = {
 }
 
 
-def contender(problem, solver, sampler, steps):
+def contender(problem, solver, sampler, steps, seed=0):
     """A function that makes `steps` draws and returns their number; what it compiles is compiled."""
-    sampling = sampler.start(problem.n, horizon=30 * problem.n, seed=0, smoothness=problem.smoothness)
+    sampling = sampler.start(problem.n, horizon=30 * problem.n, seed=seed, smoothness=problem.smoothness)
     state = solver.start(problem, np.zeros(problem.dimension), np.random.SeedSequence(0))
     solver.advance(problem, state, sampling.state, 0)
     return lambda: solver.advance(problem, state, sampling.state, steps // solver.batch_size) * solver.batch_size
@@ -132,7 +138,19 @@ def interleave(contenders, rounds):
     return {name: seconds * 1e9 for name, seconds in best.items()}
 
 
-def sparse_table(console, folder, rounds):
+def side_by_side(contenders, rounds):
+    """Medians, and those of the ratios to the first contender of the same solver; a contender is several runs."""
+    seconds = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for turn in range(len(next(iter(contenders.values())))):
+            for name, runs in contenders.items():
+                seconds[name].append(runs[turn]())
+    first = {solver: (solver, sampler) for solver, sampler in reversed(contenders)}
+    ratios = {name: np.median(np.divide(seconds[name], seconds[first[name[0]]])) for name in contenders}
+    return {name: np.median(values) * 1e9 for name, values in seconds.items()}, ratios
+
+
+def sparse_table(console, folder, rounds, out):
     data = bg.datasets.load("w8a", folder)
     X, y = data.X, data.y
     for penalty, part in (("l1", bg.L1(1e-4)), ("l2", bg.SquaredL2(1e-4))):
@@ -157,10 +175,11 @@ def sparse_table(console, folder, rounds):
         for name in [name for name, kind in figures if kind == "long"]:
             slope = (figures.pop((name, "long")) - figures.pop((name, "short"))) / (LONG - SHORT)
             figures[name, ""] = slope / problem.n
-        print_table(console, f"w8a, {penalty}-logistic: nanoseconds per step", figures)
+        title = f"w8a, {penalty}-logistic: nanoseconds per step"
+        keep(print_table(console, title, figures), out / f"steps-{penalty}.csv")
 
 
-def dense_table(console, rounds):
+def dense_table(console, rounds, out):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50_000, 4_000), dtype=np.float32)
     y = np.where(X[:, 0] + rng.standard_normal(len(X)) > 0, 1.0, -1.0)
@@ -169,12 +188,13 @@ def dense_table(console, rounds):
     for solver_name in ("Sgd", "Saga", "ProxSvrg"):
         solver = type(SOLVERS[solver_name])(1e-4)  # a longer step diverges, and slopes that are zero save half the work
         for sampler_name in ("uniform", "MABS"):
-            run = contender(problem, solver, SAMPLERS[sampler_name], 5_000)
-            contenders[solver_name, sampler_name] = timed(run)
-    print_table(console, "dense, n = 50,000, d = 4,000: nanoseconds per step", interleave(contenders, rounds))
+            runs = [contender(problem, solver, SAMPLERS[sampler_name], 2_000, seed) for seed in range(2)]
+            contenders[solver_name, sampler_name] = [timed(run) for run in runs]
+    title = "dense, n = 50,000, d = 4,000: nanoseconds per step"
+    keep(print_table(console, title, *side_by_side(contenders, rounds)), out / "steps-dense.csv")
 
 
-def print_table(console, title, figures):
+def print_table(console, title, figures, ratios=None):
     table = Table(title=title, title_justify="left")
     columns = [name for name in SAMPLERS if any(sampler == name for _, sampler in figures)]
     table.add_column("")
@@ -190,21 +210,24 @@ def print_table(console, title, figures):
         for name in columns:
             cells.append(f"{figures[solver, name]:.0f}")
             if name != "uniform":
-                cells.append(f"{figures[solver, name] / figures[solver, 'uniform']:.2f}")
+                ratio = figures[solver, name] / figures[solver, "uniform"] if ratios is None else ratios[solver, name]
+                cells.append(f"{ratio:.2f}")
         table.add_row(solver, *cells)
     console.print(table)
+    return table
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="the folder that has w8a; else it is looked for or downloaded")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--dense", action="store_true", help="also the dense set (needs 1 GB)")
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="where CSV files go")
     options = parser.parse_args()
     console = Console(width=120)
-    sparse_table(console, options.data, options.rounds)
+    sparse_table(console, options.data, options.rounds, options.out)
     if options.dense:
-        dense_table(console, options.rounds)
+        dense_table(console, options.rounds, options.out)
 
 
 if __name__ == "__main__":
