@@ -106,3 +106,14 @@ def fill_units(stream, out, count):
     for k in range(count):
         out[k] = unit(_mixed(start + np.uint64(k + 1) * _GOLDEN))
     skip(stream, count)
+
+
+@inline
+def fill_below(bits, bound, real, count):
+    """Numbers uniform on 0..bound-1 in place of bits; `real` becomes infinite where they must be rejected."""
+    least = (np.uint64(0) - bound) % bound
+    for k in range(count):
+        low = bits[k] * bound
+        bits[k] = below(bits[k], bound)
+        if low < least:
+            real[k] = np.inf

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import banditgrad as bg
-from banditgrad._random import new_stream, uniform_index
-from banditgrad.samplers.buckets import BOOK_SIZE, ENDS, STALE, WINDOW, depth_of
+from banditgrad._random import fill_below, new_stream, uniform_index
+from banditgrad.samplers.buckets import BOOK_SIZE, ENDS, STALE, WINDOW, depth_of, fill_depths
 from banditgrad.samplers.lots import new_lot
 from banditgrad.samplers.mabs import _exp
 from banditgrad.samplers.urn import empty_urn, fill_equal
@@ -26,7 +26,10 @@ def single_steps(state, i, p, steps):
         p[k] = state.probability(i[k])
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLERS if name != "Auto"])  # which switches between lots only
+BY_LOTS = ("Auto", "Mabs", "Mabs(mix=smoothness)", "Mabs(reset_every)")  # switches between lots only; learn mean(a²)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if name not in BY_LOTS])
 def test_learning_a_lot_is_learning_one_by_one(name, feedback):  # noqa: F811
     together, apart = started(name, feedback, horizon=None), started(name, feedback, horizon=None)
     rng = np.random.default_rng(3)
@@ -38,6 +41,25 @@ def test_learning_a_lot_is_learning_one_by_one(name, feedback):  # noqa: F811
             apart.update(i[k], a[k], p[k])
     np.testing.assert_allclose(together.probabilities(), apart.probabilities(), rtol=1e-9)
     assert together.statistics() == pytest.approx(apart.statistics())
+
+
+@pytest.mark.parametrize("size", [1, 7, 300, 900])  # in the last, a lot is more than n draws
+def test_a_lot_is_learnt_with_the_scale_known_at_its_end(size, rng):
+    n, T, eta = 500, 20_000, 0.4
+    sampling = bg.Mabs(eta).start(n, horizon=T, seed=0)
+    weights, moment, updates = np.ones(n), 0.0, 0
+    scale = np.exp(2.0 * rng.standard_normal(n))
+    for _ in range(6000 // size):
+        i, p = sampling.draw(size)
+        np.testing.assert_allclose(p, (1.0 - eta) * weights[i] / weights.sum() + eta / n, rtol=1e-10)
+        a = scale[i] * np.exp(rng.standard_normal(size))
+        sampling.update(i, a, p)
+        updates += size
+        memory = max(min(updates, n), size)
+        moment = (1.0 - size / memory) * moment + np.sum(a**2 / (n * p)) / memory
+        x = eta**2 * np.sqrt(n * np.log(n) / T) * a / np.sqrt(moment) / (n * p) ** 3
+        np.multiply.at(weights, i, np.exp(np.minimum(x, 1.0)))
+    assert weights.max() > 3.0
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -61,6 +83,7 @@ def moving_lots(urn, stream, lot, strength, excess, variance, rounds):
         for t in range(size):
             lot.todo[t] = t
         urn.pick_many(stream, lot, size)
+        urn.read_many(lot)
         for j in range(excess.size):
             p = urn.share(j)
             variance[j] += size * p * (1.0 - p)
@@ -85,20 +108,40 @@ def test_lots_are_exact_while_weights_move(n, strength):
 
 
 @bg.kernel
-def depths(book, r, out):
+def depths(book, r, one_by_one, together):
     for k in range(r.size):
-        out[k] = depth_of(book, r[k])
+        one_by_one[k] = depth_of(book, np.int64(r[k]))
+    fill_depths(book, r, together, r.size)
 
 
-@given(st.lists(st.integers(0, 1000), min_size=WINDOW + 1, max_size=WINDOW + 1).filter(any))
-def test_the_bucket_is_found_without_a_branch(counts):
+@given(st.lists(st.integers(0, 1000), min_size=WINDOW + 1, max_size=WINDOW + 1).filter(any), st.integers(1, WINDOW + 1))
+def test_the_bucket_is_found_without_a_branch(counts, used):
     book = np.zeros(BOOK_SIZE, np.int64)
+    counts = np.where(np.arange(WINDOW + 1) < used, counts, 0)
+    counts[0] += not counts.any()
     ends = book[ENDS : ENDS + WINDOW + 1] = np.cumsum(counts)
-    r = np.unique(np.clip(np.r_[0, ends - 1, ends], 0, ends[-1] - 1))
-    out = np.empty_like(r)
-    depths(book, r, out)
-    np.testing.assert_array_equal(out, np.searchsorted(ends, r, side="right"))
+    r = np.unique(np.clip(np.r_[0, ends - 1, ends], 0, ends[-1] - 1)).astype(np.uint64)
+    one_by_one, together = np.empty((2, r.size), np.uint64)
+    depths(book, r, one_by_one, together)
+    np.testing.assert_array_equal(one_by_one, np.searchsorted(ends, r, side="right"))
+    np.testing.assert_array_equal(together, one_by_one)
     assert book[STALE] == 0
+
+
+@bg.kernel
+def numbers_below(bits, bound, real):
+    fill_below(bits, bound, real, bits.size)
+
+
+@pytest.mark.parametrize("bound", [1, 3, 2**32 - 1, 2**62 + 2**61, 2**63 + 1])
+def test_numbers_below_a_bound_are_exactly_uniform(bound, rng):
+    """Lemire's method: below the bound, and rejected just where one number would have more bits to it than others."""
+    bits = np.r_[rng.integers(0, 2**64, 2000, np.uint64), np.arange(50, dtype=np.uint64)]
+    out, real = bits.copy(), np.full(bits.size, 0.5)
+    numbers_below(out, np.uint64(bound), real)
+    for b, got, mark in zip(bits.tolist(), out.tolist(), real, strict=True):
+        assert got == b * bound >> 64
+        assert (mark == np.inf) == (b * bound % 2**64 < 2**64 % bound)
 
 
 @bg.kernel
@@ -140,6 +183,7 @@ def count_lots(urn, stream, lot, counts, rounds):
         for t in range(lot.i.size):
             lot.todo[t] = t
         urn.pick_many(stream, lot, lot.i.size)
+        urn.read_many(lot)
         for t in range(lot.i.size):
             counts[lot.i[t]] += 1
 

@@ -58,9 +58,24 @@ def depth_of(book, r):
 
 
 @inline
+def fill_depths(book, r, depths, count):
+    """Likewise for many r. By counting, which vector instructions do faster than bisection, eight buckets at a time."""
+    for t in range(count):
+        depths[t] = 0
+    for first in range(0, WINDOW, 8):
+        if book[ENDS + first] == book[ENDS + WINDOW]:
+            break  # the buckets below are empty
+        for t in range(count):
+            more = 0
+            for b in range(first, first + 8):
+                more += np.int64(r[t]) >= book[ENDS + b]
+            depths[t] += np.uint64(more)
+
+
+@inline
 def slot_of(book, r, depth):
     """The slot that r falls on in the bucket at this depth."""
-    return (r >> (WINDOW - depth)) + book[OFFSETS + depth]
+    return (r >> (WINDOW - depth)) + book[np.uint64(OFFSETS + depth)]
 
 
 @inline

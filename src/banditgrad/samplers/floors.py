@@ -28,8 +28,7 @@ class EvenFloor(NamedTuple):
         for t in range(count):
             k = index_from(lot.bits[t], stream, urn.where.size)
             prefetch(urn.slots, k)
-            lot.bits[t] = k
-        _enter_all(urn, lot, count)
+            lot.slot[lot.place[t]] = k
 
 
 class UnevenFloor(NamedTuple):
@@ -53,18 +52,11 @@ class UnevenFloor(NamedTuple):
         for t in range(count):
             k = np.int64(urn.where[lot.bits[t]])
             prefetch(urn.slots, k)
-            lot.bits[t] = k
-        _enter_all(urn, lot, count)
+            lot.slot[lot.place[t]] = k
 
     def faults(self, arrays: dict[str, NDArray[np.float64]]) -> list[str]:
         q = arrays["q"]
         return [] if q.min() >= 0.0 and abs(q.sum() - 1.0) < 1e-6 else ["the shares it mixes with do not sum to 1"]
-
-
-@inline
-def _enter_all(urn, lot, count):
-    for t in range(count):
-        urn.enter(lot, lot.place[t], lot.bits[t])
 
 
 @inline
@@ -74,16 +66,16 @@ def mixed_draws(floor_of, urn, stream, eta, lot):
     fill_units(stream, lot.real, size)
     weighted = floored = 0
     for t in range(size):  # every place is put on both lists, and stays on one: no branch, which nobody could foretell
-        lot.todo[weighted] = t
-        lot.place[floored] = t
+        lot.todo[np.uint64(weighted)] = t
+        lot.place[np.uint64(floored)] = t
         by_weight = lot.real[t] >= eta
         weighted += by_weight
         floored += not by_weight
     floor_of.floor_slots(urn, stream, lot, floored)
     urn.pick_many(stream, lot, weighted)
-    unit_share = urn.unit_share()
+    urn.read_many(lot)
     for t in range(size):
-        lot.p[t] = (1.0 - eta) * (lot.p[t] * unit_share) + eta * floor_of.floor(lot.i[t])
+        lot.p[t] = (1.0 - eta) * lot.p[t] + eta * floor_of.floor(lot.i[t])
 
 
 def new_floor(q: NDArray[np.float64] | None, n: int) -> EvenFloor | UnevenFloor:

@@ -27,9 +27,7 @@ class ImportanceState(NamedTuple):
         for t in range(lot.i.size):
             lot.todo[t] = t
         self.urn.pick_many(self.stream, lot, lot.i.size)
-        unit_share = self.urn.unit_share()
-        for t in range(lot.i.size):
-            lot.p[t] *= unit_share
+        self.urn.read_many(lot)
 
     def learn_many(self, lot, count):
         pass

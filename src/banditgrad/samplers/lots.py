@@ -32,7 +32,7 @@ class Lot(NamedTuple):
 
 def new_lot(n: int, size: int) -> Lot:
     """A lot of `size` draws of n items."""
-    room = size + size // 2 + 8
+    room = (size + size // 2 + 15) & -8  # whole vectors
     bits, todo, place = np.zeros((3, room), np.uint64)
     real, other = np.zeros((2, room))
     a = np.full(size, NONE)

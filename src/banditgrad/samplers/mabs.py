@@ -49,15 +49,10 @@ class MabsState(NamedTuple):
         return (1.0 - self.eta) * self.urn.share(i) + self.eta * self.floor_of.floor(i)
 
     def update(self, i, p_i, a_i):
-        clock = self.clock
-        clock[UPDATES] += 1
         inverse = 1.0 / (self.urn.where.size * p_i)
-        moment = 1.0
-        if self.learning != 0.0:
-            moment = _learned(self, self.level[MOMENT], clock[UPDATES], i, inverse, a_i)
-            self.level[MOMENT] = moment
-        x = _exponent(self.level[RATE], moment, inverse, a_i)
-        clock[CLIPPED] += x > 1.0
+        rate = _learned_rate(self, _square(self, i, inverse, a_i), 1)
+        x = _exponent(rate, inverse, a_i)
+        self.clock[CLIPPED] += x > 1.0
         self.urn.multiply(i, _exp(min(x, 1.0)))
         _keep_time(self)
 
@@ -81,48 +76,52 @@ class MabsState(NamedTuple):
         }
 
 
-@inline
+@inline_sum
 def _learn_stretch(state, lot, count):
-    """`update` for places of a lot, in loops of which all but the second and the last use vector instructions."""
-    n, clock, inverse, work = state.urn.where.size, state.clock, lot.real, lot.other
+    """`update` for places of a lot, all with the mean(a²) that is known after the last of them. The first two loops use
+    vector instructions."""
+    n, total, clipped = state.urn.where.size, 0.0, 0
     state.urn.fetch_many(lot, count)
     for t in range(count):
-        inverse[t] = 1.0 / (n * lot.p[t])
-        work[t] = 1.0
-    if state.learning != 0.0:
-        moment, updates = state.level[MOMENT], clock[UPDATES]
-        for t in range(count):
-            moment = _learned(state, moment, updates + t + 1, lot.i[t], inverse[t], lot.a[t])
-            work[t] = moment
-        state.level[MOMENT] = moment
-    rate, clipped = state.level[RATE], 0
+        lot.real[t] = 1.0 / (n * lot.p[t])
+        total += _square(state, lot.i[t], lot.real[t], lot.a[t])
+    rate = _learned_rate(state, total, count)
     for t in range(count):
-        x = _exponent(rate, work[t], inverse[t], lot.a[t])
+        x = _exponent(rate, lot.real[t], lot.a[t])
         clipped += x > 1.0
-        work[t] = _exp(min(x, 1.0))
-    clock[UPDATES] += count
-    clock[CLIPPED] += clipped
+        lot.other[t] = _exp(min(x, 1.0))
+    state.clock[CLIPPED] += clipped
     state.urn.multiply_many(lot, count)
 
 
-@inline_sum
-def _learned(state, moment, updates, i, inverse, a_i):
-    """The estimate of mean(a²), moved towards a_i² / (n p_i), which is unbiased, by one over the memory, at most n."""
-    n = state.urn.where.size
-    step = 1.0 / min(updates, n)
-    ratio = a_i
+@inline
+def _square(state, i, inverse, a_i):
+    """a_i² / (n p_i), an unbiased estimate of mean(a²)."""
     if state.uneven != 0.0:
-        n_q = n * state.floor_of.floor(i)
-        ratio = a_i / (n_q * n_q) if a_i > 0.0 else 0.0
-    ratio = min(ratio, 1e150)  # its square is finite
-    return moment * (1.0 - step) + ratio * ratio * (step * inverse)
+        n_q = state.urn.where.size * state.floor_of.floor(i)
+        a_i = a_i / (n_q * n_q) if a_i > 0.0 else 0.0
+    a_i = min(a_i, 1e150)  # its square is finite
+    return a_i * a_i * inverse
 
 
 @inline
-def _exponent(rate, moment, inverse, a_i):
+def _learned_rate(state, total, count):
+    """The rate, over √mean(a²) where that is learned: the mean of such estimates over all updates, or about the last n
+    of many, to which `count` come now that sum to `total`."""
+    level, clock = state.level, state.clock
+    clock[UPDATES] += count
+    if state.learning == 0.0:
+        return level[RATE]
+    memory = max(min(clock[UPDATES], state.urn.where.size), count)
+    level[MOMENT] += (total - count * level[MOMENT]) / memory
+    return level[RATE] / math.sqrt(level[MOMENT]) if level[MOMENT] > 0.0 else 0.0
+
+
+@inline
+def _exponent(rate, inverse, a_i):
     """x = δ a_i / p_i³, line 5 of Algorithm 1."""
-    x = rate * a_i * (inverse * inverse * inverse) / math.sqrt(moment)
-    return x if x > 0.0 and moment > 0.0 else 0.0  # zero also where nothing but zeros was met
+    x = rate * a_i * (inverse * inverse * inverse)
+    return x if x > 0.0 else 0.0  # 0 · ∞ is no number
 
 
 @inline_sum

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, float_bits, inline, kernel, outline, prefetch
-from banditgrad._random import below, biased, fill_bits, fill_units, peek, skip, unit
+from banditgrad._random import below, biased, fill_below, fill_bits, fill_units, peek, skip, unit
 from banditgrad.samplers.buckets import (
     BASE,
     BOOK_SIZE,
@@ -37,6 +37,7 @@ from banditgrad.samplers.buckets import (
     close_book,
     depth_of,
     exponent,
+    fill_depths,
     freshen,
     mantissa,
     move,
@@ -76,44 +77,51 @@ class Urn(NamedTuple):
             r = np.int64(below(bits, bound))
             if uniform:
                 return np.int64(self.slots[r].id)
-            depth = depth_of(self.book, r)
-            k = slot_of(self.book, r, depth)
-            if u * power_of_two(self.book[TOP] + 1 - depth) < self.weight_in(np.uint64(k)):
+            k = np.uint64(slot_of(self.book, r, depth_of(self.book, r)))
+            if 2.0 * u < self.bulk_of(k, self.dust_line()):
                 return np.int64(self.slots[k].id)
 
     def pick_many(self, stream, lot, left):
-        """Draw in proportion to the weights for `left` places of the lot, those in `lot.todo`."""
+        """Draw in proportion to the weights for `left` places of the lot, those in `lot.todo`: their slots."""
         slots, book = self.slots, self.book
         bits, todo, place, real = lot.bits, lot.todo, lot.place, lot.real
         freshen(book)
-        bound, top = np.uint64(book[ENDS + WINDOW]), book[TOP]
+        bound, line = np.uint64(book[ENDS + WINDOW]), self.dust_line()
         # The mean number of proposals until one is accepted; more than 2 only for dust.
-        tries = min(3.0, np.float64(bound) * power_of_two(top + 1 - WINDOW) * self.unit_share())
+        tries = min(3.0, np.float64(bound) * power_of_two(book[TOP] + 1 - WINDOW) * self.unit_share())
         done = 0
         while done < left:
-            proposals = min(np.int64((left - done) * tries * 1.0625) + 6, bits.size)  # most likely enough
+            enough = np.int64((left - done) * tries * 1.0625) + 6  # most likely
+            proposals = min((enough + 7) & -8, bits.size)  # whole vectors
             fill_bits(stream, bits, proposals)
             fill_units(stream, real, proposals)
+            fill_below(bits, bound, real, proposals)
+            fill_depths(book, bits, place, proposals)
             for t in range(proposals):
-                r = np.int64(below(bits[t], bound))
-                depth = depth_of(book, r)
-                k = slot_of(book, r, depth)
-                prefetch(slots, k)
-                place[t] = k
-                real[t] = np.inf if biased(bits[t], bound) else real[t] * power_of_two(top + 1 - depth)
+                place[t] = slot_of(book, np.int64(bits[t]), np.int64(place[t]))
+                prefetch(slots, np.int64(place[t]))
             for t in range(proposals):
-                weight = self.enter(lot, todo[done], place[t])
-                done += real[t] < weight
+                lot.slot[todo[np.uint64(done)]] = place[t]
+                done += 2.0 * real[t] < self.bulk_of(place[t], line)
                 if done == left:
                     break
 
-    def enter(self, lot, at, k):
-        """Note in a place of the lot that the item in slot k was drawn: slot, item and, for the time being, weight."""
-        weight = self.weight_in(k)
-        lot.slot[at] = k
-        lot.i[at] = self.slots[k].id
-        lot.p[at] = weight
-        return weight
+    def dust_line(self):
+        """The exponent below which items are lighter than their bucket's."""
+        return self.book[BASE] + self.book[TOP] - WINDOW
+
+    def bulk_of(self, k, dust_line):
+        """Twice the share that the item in slot k has of its bound: m, but for dust."""
+        m, above = self.slots[k].m, np.int64(self.slots[k].e) - dust_line
+        return m if above >= 0 else m * power_of_two(above)
+
+    def read_many(self, lot):
+        """The items in the slots of the lot, and, for the time being in place of p, their shares."""
+        unit_share = self.unit_share()
+        for t in range(lot.i.size):
+            k = lot.slot[t]
+            lot.i[t] = self.slots[k].id
+            lot.p[t] = self.weight_in(k) * unit_share
 
     def weight_in(self, k):
         """The weight of the item in slot k, in units of 2^BASE."""

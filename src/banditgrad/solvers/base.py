@@ -157,24 +157,46 @@ def _turn_over(sampler, ring, lot, at):
     size = lot.i.size
     first, end = (0, 2 * size) if at == UNKNOWN else (at - size, at)
     for begin in range(first, end, size):
-        known = 0
-        for t in range(begin, begin + size):  # those without feedback are written over
-            lot.i[known] = ring.i[t]
-            lot.p[known] = ring.p[t]
-            lot.a[known] = ring.a[t]
-            lot.slot[known] = ring.slot[t]
-            known += ring.a[t] >= 0.0
+        part = _lot_of(ring, lot, begin)
+        known = _gather(part)
         if known > 0:
-            sampler.learn_many(lot, known)
-        sampler.draw_many(lot)
-        for t in range(size):
-            ring.i[begin + t] = lot.i[t]
-            ring.p[begin + t] = lot.p[t]
-            ring.a[begin + t] = NONE
-            ring.slot[begin + t] = lot.slot[t]
-            if lot.i[t] < 0 or lot.i[t] >= lot.n:
-                return False
+            sampler.learn_many(part, known)
+        sampler.draw_many(part)
+        if not _accepted(part):
+            return False
     return True
+
+
+@inline
+def _lot_of(ring, lot, begin):
+    """The lot that begins at this place of the ring, with the scratch of `lot`."""
+    end = begin + lot.i.size
+    i, p, a, slot = ring.i[begin:end], ring.p[begin:end], ring.a[begin:end], ring.slot[begin:end]
+    return Lot(lot.n, i, p, a, slot, lot.bits, lot.todo, lot.place, lot.real, lot.other)
+
+
+@inline
+def _gather(lot):
+    """Bring the draws with feedback to the front and count them."""
+    known = 0
+    for t in range(lot.i.size):
+        known += lot.a[t] >= 0.0
+    if known < lot.i.size:
+        known = 0
+        for t in range(lot.i.size):
+            lot.i[known], lot.p[known], lot.a[known], lot.slot[known] = lot.i[t], lot.p[t], lot.a[t], lot.slot[t]
+            known += lot.a[t] >= 0.0
+    return known
+
+
+@inline
+def _accepted(lot):
+    """Make ready for feedback; False where the lot holds what is not a row."""
+    astray = 0
+    for t in range(lot.i.size):
+        lot.a[t] = NONE
+        astray += lot.i[t] < 0 or lot.i[t] >= lot.n
+    return astray == 0
 
 
 @inline
