@@ -5,8 +5,9 @@ anything. A peer's step is the slope between a short and a long fit, divided by 
 but read a random row, take its dot product with w and write it back: no penalty, no sampler, no variance reduction, but
 also no rows that are fetched before they are needed.
 
-A step on long dense rows waits for memory, whose pace changes by more than a sampler costs: there, two runs of each,
-medians, and ratios between neighbours in time.
+A step on long dense rows waits for memory, whose pace changes by more than a sampler costs, with time and, by 5 %, with
+where in memory a run's vectors happen to lie: there, twelve runs of each, medians, and ratios between neighbours in
+time.
 
     python benchmarks/steps.py [--data FOLDER] [--rounds 25] [--dense] [--out out/bench]
 """
@@ -188,7 +189,7 @@ def dense_table(console, rounds, out):
     for solver_name in ("Sgd", "Saga", "ProxSvrg"):
         solver = type(SOLVERS[solver_name])(1e-4)  # a longer step diverges, and slopes that are zero save half the work
         for sampler_name in ("uniform", "MABS"):
-            runs = [contender(problem, solver, SAMPLERS[sampler_name], 2_000, seed) for seed in range(2)]
+            runs = [contender(problem, solver, SAMPLERS[sampler_name], 2_000, seed) for seed in range(12)]
             contenders[solver_name, sampler_name] = [timed(run) for run in runs]
     title = "dense, n = 50,000, d = 4,000: nanoseconds per step"
     keep(print_table(console, title, *side_by_side(contenders, rounds)), out / "steps-dense.csv")

@@ -190,14 +190,15 @@ class Urn(NamedTuple):
         """Give the item in slot k the weight m 2^e."""
         slots, where, book = self.slots, self.where, self.book
         old_m, old_e, item = slots[k].m, np.int64(slots[k].e), slots[k].id
+        if e == old_e:  # the difference of two such m is exact
+            slots[k].m = m
+            add_exactly(self.total, (m - old_m) * power_of_two(e - book[BASE]))
+            return
         if e - book[BASE] >= BUCKETS:
             slide_up(book, self.total, where.size, e - book[BASE] - BUCKETS // 2)
         base = book[BASE]
         add_exactly(self.total, m * power_of_two(e - base))
         add_exactly(self.total, -old_m * power_of_two(old_e - base))
-        slots[k].m = m
-        if e == old_e:
-            return
         old, new = max(old_e - base, 0), max(e - base, 0)
         k = move(slots, where, book, k, old, new)
         slots[k].m = m
