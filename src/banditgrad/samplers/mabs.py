@@ -76,22 +76,28 @@ class MabsState(NamedTuple):
         }
 
 
-@inline_sum
+@inline
 def _learn_stretch(state, lot, count):
-    """`update` for places of a lot, all with the mean(a²) that is known after the last of them. The first two loops use
-    vector instructions."""
-    n, total, clipped = state.urn.where.size, 0.0, 0
+    """`update` for places of a lot, all with the mean(a²) that is known after the last of them."""
+    clipped = 0
     state.urn.fetch_many(lot, count)
-    for t in range(count):
-        lot.real[t] = 1.0 / (n * lot.p[t])
-        total += _square(state, lot.i[t], lot.real[t], lot.a[t])
-    rate = _learned_rate(state, total, count)
+    rate = _learned_rate(state, _sum_of_squares(state, lot, count), count)
     for t in range(count):
         x = _exponent(rate, lot.real[t], lot.a[t])
         clipped += x > 1.0
         lot.other[t] = _exp(min(x, 1.0))
     state.clock[CLIPPED] += clipped
     state.urn.multiply_many(lot, count)
+
+
+@inline_sum
+def _sum_of_squares(state, lot, count):
+    """Of its first places; `lot.real` gets their 1 / (n p_i)."""
+    n, total = state.urn.where.size, 0.0
+    for t in range(count):
+        lot.real[t] = 1.0 / (n * lot.p[t])
+        total += _square(state, lot.i[t], lot.real[t], lot.a[t])
+    return total
 
 
 @inline
