@@ -66,7 +66,7 @@ def growth(sizes):
     ):
         table.add_column(column, justify="right")
     for n in sizes:
-        got = fresh("grow", n)
+        got = min((fresh("grow", n) for _ in range(2)), key=lambda got: got["seconds"])  # the first may compile
         table.add_row(
             f"{n:.0e}",
             f"{got['data'] / 1e6:.0f}",
@@ -128,7 +128,7 @@ def start_up():
 def job_grow(n):
     import banditgrad as bg
 
-    bg.minimise(bg.Problem(*_sparse(200), bg.Logistic(), bg.L1(1e-4)), passes=1, seed=0)  # compiles
+    bg.minimise(bg.Problem(*_sparse(200), bg.Logistic(), bg.L1(1e-4)), passes=1, seed=0)  # loads what is compiled
     X, y = _sparse(int(n))
     data = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + y.nbytes
     _reset_peak()

@@ -10,7 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad._jit import inline
+
 NONE = -1.0  # in place of an a_i that is not known
+
+
+@inline
+def places(begin, end):
+    """range(begin, end), unsigned: numba need not ask whether a place counts from the end, and can use vectors."""
+    return range(np.uint64(begin), np.uint64(end))
 
 
 class Lot(NamedTuple):

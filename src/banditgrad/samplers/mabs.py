@@ -21,6 +21,7 @@ from banditgrad._jit import inline, inline_sum
 from banditgrad.samplers.base import Sampler, Setup, not_negative
 from banditgrad.samplers.floors import EvenFloor, UnevenFloor, mixed_draws, new_floor
 from banditgrad.samplers.importance import require
+from banditgrad.samplers.lots import places
 from banditgrad.samplers.urn import Urn, empty_urn, equalise, fill_equal
 
 # indices into `level`
@@ -60,12 +61,13 @@ class MabsState(NamedTuple):
         mixed_draws(self.floor_of, self.urn, self.stream, self.eta, lot)
 
     def learn_many(self, lot, count):
-        if count <= _time_left(self):
-            _learn_stretch(self, lot, count)
+        self.urn.fetch_many(lot, count)
+        begin = 0
+        while begin < count:  # once, unless the rate changes on the way or the weights are set back
+            end = min(begin + _time_left(self), count)
+            _learn_stretch(self, lot, begin, end)
             _keep_time(self)
-        else:  # the rate changes on the way, or the weights are set back
-            for t in range(count):
-                self.update(lot.i[t], lot.p[t], lot.a[t])
+            begin = end
 
     def statistics(self):
         updates = int(self.clock[UPDATES])
@@ -77,24 +79,23 @@ class MabsState(NamedTuple):
 
 
 @inline
-def _learn_stretch(state, lot, count):
-    """`update` for places of a lot, all with the mean(a²) that is known after the last of them."""
+def _learn_stretch(state, lot, begin, end):
+    """`update` for these places of a lot, all with the mean(a²) that is known after the last of them."""
     clipped = 0
-    state.urn.fetch_many(lot, count)
-    rate = _learned_rate(state, _sum_of_squares(state, lot, count), count)
-    for t in range(count):
+    rate = _learned_rate(state, _sum_of_squares(state, lot, begin, end), end - begin)
+    for t in places(begin, end):
         x = _exponent(rate, lot.real[t], lot.a[t])
         clipped += x > 1.0
         lot.other[t] = _exp(min(x, 1.0))
     state.clock[CLIPPED] += clipped
-    state.urn.multiply_many(lot, count)
+    state.urn.multiply_many(lot, begin, end)
 
 
 @inline_sum
-def _sum_of_squares(state, lot, count):
-    """Of its first places; `lot.real` gets their 1 / (n p_i)."""
+def _sum_of_squares(state, lot, begin, end):
+    """Of these places; `lot.real` gets their 1 / (n p_i)."""
     n, total = state.urn.where.size, 0.0
-    for t in range(count):
+    for t in places(begin, end):
         lot.real[t] = 1.0 / (n * lot.p[t])
         total += _square(state, lot.i[t], lot.real[t], lot.a[t])
     return total
