@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import os
 import re
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from numbers import Real
@@ -77,7 +78,7 @@ def check_part(value: Any, protocol: type, role: str, *, also: tuple[str, ...] =
 
     `also` names methods that only Python asks for; with `floats`, numbers become floats.
     """
-    optional = [name for name, method in vars(protocol).items() if method in _defaults]
+    optional = [name for name in vars(protocol) if name in _signatures and vars(protocol)[name] in _defaults]
     methods = [name for name in vars(protocol) if name in _signatures and name not in optional]
     who = value.__name__ if isinstance(value, type) else type(value).__name__
     if isinstance(value, type) or not (isinstance(value, tuple) and getattr(value, "_fields", None)):
@@ -164,6 +165,17 @@ def _package_stamp() -> str:
 _STAMP = _package_stamp()
 
 
+class _PackageFiles(IndexDataCacheFile):
+    """numba's files of machine code, each with a name of its own.
+
+    numba numbers them: two processes that compile one kernel for different parts at the same time take the same number,
+    and the index may then lead to the other's code, which crashes.
+    """
+
+    def _data_name(self, number: int) -> str:
+        return self._index_name.removesuffix(".nbi") + f".{uuid.uuid4().hex}.nbc"
+
+
 class _PackageCache(FunctionCache):
     """numba's disk cache, with files of their own for every state of the package's sources.
 
@@ -177,7 +189,7 @@ class _PackageCache(FunctionCache):
     def __init__(self, py_func: Callable[..., Any]) -> None:
         super().__init__(py_func)
         name = f"{self._impl.filename_base}-{_STAMP}"
-        self._cache_file = IndexDataCacheFile(self._cache_path, name, self._impl.locator.get_source_stamp())
+        self._cache_file = _PackageFiles(self._cache_path, name, self._impl.locator.get_source_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """As numba's, but for what it imports first to be ready to compile: 0.4 seconds in a new process, which machine

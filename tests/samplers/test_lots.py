@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import banditgrad as bg
 from banditgrad._random import fill_below, new_stream, uniform_index
-from banditgrad.samplers.buckets import BOOK_SIZE, ENDS, STALE, WINDOW, depth_of, fill_depths
-from banditgrad.samplers.lots import new_lot
+from banditgrad.samplers.buckets import BOOK_SIZE, ENDS, WINDOW, depth_of, fill_depths
+from banditgrad.samplers.lots import NONE, new_lot
 from banditgrad.samplers.mabs import _exp
 from banditgrad.samplers.urn import empty_urn, fill_equal
+from banditgrad.solvers.base import _gather
 from samplers.test_samplers import N, feedback, started  # noqa: F401
 from samplers.test_urn import EXTREMES, check_order, chi_square_passes, filled, weights_and_total
 from tables import SAMPLERS
@@ -26,40 +27,92 @@ def single_steps(state, i, p, steps):
         p[k] = state.probability(i[k])
 
 
+RESETTING = bg.Mabs(delta="bound", reset_every=700)  # which is in the middle of a lot
 BY_LOTS = ("Auto", "Mabs", "Mabs(mix=smoothness)", "Mabs(reset_every)")  # switches between lots only; learn mean(a²)
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLERS if name not in BY_LOTS])
+@pytest.mark.parametrize("name", [*(name for name in SAMPLERS if name not in BY_LOTS), "resetting"])
 def test_learning_a_lot_is_learning_one_by_one(name, feedback):  # noqa: F811
-    together, apart = started(name, feedback, horizon=None), started(name, feedback, horizon=None)
+    a, bounds, smoothness = feedback
+    sampler = RESETTING if name == "resetting" else SAMPLERS[name]
+    together, apart = (sampler.start(N, seed=0, bounds=bounds, smoothness=smoothness) for _ in range(2))
     rng = np.random.default_rng(3)
-    for _ in range(60):  # past warm-ups, doubled horizons and resets
+    for _ in range(62):  # past warm-ups, doubled horizons and resets
         i, p = apart.draw(300)
-        a = feedback[0][i] * np.exp(rng.standard_normal(300))
-        together.update(i, a, p)
+        values = a[i] * np.exp(rng.standard_normal(300))
+        together.update(i, values, p)
         for k in range(300):
-            apart.update(i[k], a[k], p[k])
+            apart.update(i[k], values[k], p[k])
     np.testing.assert_allclose(together.probabilities(), apart.probabilities(), rtol=1e-9)
     assert together.statistics() == pytest.approx(apart.statistics())
 
 
+def test_while_it_is_uniform_auto_looks_at_the_same_draws(feedback):  # noqa: F811
+    together, apart = bg.Auto().start(N, seed=0), bg.Auto().start(N, seed=0)
+    rng = np.random.default_rng(3)
+    while not apart.state.clock[0]:
+        i, p = apart.draw(int(rng.integers(1, 40)))
+        together.update(i, feedback[0][i], p)
+        for k in range(i.size):
+            apart.update(i[k], feedback[0][i[k]], p[k])
+        np.testing.assert_array_equal(together.state.clock, apart.state.clock)
+        np.testing.assert_array_equal(together.state.sums, apart.state.sums)
+
+
+@pytest.mark.parametrize("mix", ["uniform", "bounds"])
 @pytest.mark.parametrize("size", [1, 7, 300, 900])  # in the last, a lot is more than n draws
-def test_a_lot_is_learnt_with_the_scale_known_at_its_end(size, rng):
+def test_a_lot_is_learnt_with_the_scale_known_at_its_end(size, mix, rng):
     n, T, eta = 500, 20_000, 0.4
-    sampling = bg.Mabs(eta).start(n, horizon=T, seed=0)
-    weights, moment, updates = np.ones(n), 0.0, 0
     scale = np.exp(2.0 * rng.standard_normal(n))
+    sampling = bg.Mabs(eta, mix=mix).start(n, horizon=T, bounds=scale, seed=0)
+    q = scale**0.4 / np.sum(scale**0.4) if mix == "bounds" else np.full(n, 1.0 / n)
+    weights, moment, updates = np.ones(n), 0.0, 0
     for _ in range(6000 // size):
         i, p = sampling.draw(size)
-        np.testing.assert_allclose(p, (1.0 - eta) * weights[i] / weights.sum() + eta / n, rtol=1e-10)
-        a = scale[i] * np.exp(rng.standard_normal(size))
+        np.testing.assert_allclose(p, (1.0 - eta) * weights[i] / weights.sum() + eta * q[i], rtol=1e-10)
+        a = scale[i] * np.exp(0.5 * rng.standard_normal(size))
         sampling.update(i, a, p)
         updates += size
         memory = max(min(updates, n), size)
-        moment = (1.0 - size / memory) * moment + np.sum(a**2 / (n * p)) / memory
+        moment = (1.0 - size / memory) * moment + np.sum((a / (n * q[i]) ** 2) ** 2 / (n * p)) / memory
         x = eta**2 * np.sqrt(n * np.log(n) / T) * a / np.sqrt(moment) / (n * p) ** 3
         np.multiply.at(weights, i, np.exp(np.minimum(x, 1.0)))
-    assert weights.max() > 3.0
+    assert weights.max() > 1.5
+
+
+@pytest.mark.parametrize("mix", ["uniform", "array"])
+def test_mabs_goes_on_learning_after_feedback_beyond_all_bounds(mix):
+    """Its square is kept finite, whatever p is, so that the estimate of mean(a²) comes down again."""
+    n = 100
+    q = np.where(np.arange(n) == 0, 1e-12, 1.0) if mix == "array" else "uniform"
+    sampling = bg.Mabs(mix="uniform" if mix == "uniform" else q).start(n, horizon=10**6, seed=0)
+    sampling.update([0], [1e300], [1e-14])
+    for _ in range(20):
+        sampling.update(*[np.arange(n), np.full(n, 1.0)])
+    assert np.isfinite(sampling.state.level).all()
+    before = sampling.probabilities()
+    for _ in range(400_000 // (40 * n)):
+        sampling.update(np.tile(np.arange(n), 40), np.tile(np.arange(n) == 7, 40) + 0.0)
+    assert sampling.probabilities()[7] > before[7]
+
+
+@bg.kernel
+def gather(lot, out):
+    out[0] = _gather(lot)
+
+
+@pytest.mark.parametrize("holes", [[], [0], [5], [9], [0, 1, 5, 9], range(10)], ids=str)
+def test_draws_without_feedback_are_left_out(holes):
+    lot = new_lot(100, 10)
+    lot.i[:], lot.p[:], lot.slot[:] = np.arange(10) * 7, np.arange(10) / 10, np.arange(10) * 3
+    lot.a[:] = np.arange(10) + 0.5
+    lot.a[list(holes)] = NONE
+    kept, known = [k for k in range(10) if k not in holes], np.zeros(1, np.int64)
+    gather(lot, known)
+    assert known[0] == len(kept)
+    for got, expected in ((lot.i, 7.0), (lot.p, 0.1), (lot.slot, 3.0)):
+        np.testing.assert_allclose(got[: known[0]], np.array(kept) * expected)
+    np.testing.assert_array_equal(lot.a[: known[0]], np.array(kept) + 0.5)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -125,7 +178,6 @@ def test_the_bucket_is_found_without_a_branch(counts, used):
     depths(book, r, one_by_one, together)
     np.testing.assert_array_equal(one_by_one, np.searchsorted(ends, r, side="right"))
     np.testing.assert_array_equal(together, one_by_one)
-    assert book[STALE] == 0
 
 
 @bg.kernel
@@ -222,7 +274,9 @@ class Recording(bg.Sampler):
         return Recorder(np.zeros(2, np.int64), p / p.sum(), np.zeros((100_000, 3)))
 
 
-@pytest.mark.parametrize(("n", "size"), [(50, 1), (3000, 1), (9000, 1), (50, 7), (3000, 7), (3000, 100)])
+@pytest.mark.parametrize(
+    ("n", "size"), [(50, 1), (3000, 1), (9000, 1), (50, 7), (50, 60), (3000, 7), (3000, 100), (3000, 200)]
+)
 def test_every_draw_is_used_and_told_of_once_in_order(n, size):
     """Whatever the sizes of lots and of batches, and however a run is cut into pieces."""
     rng = np.random.default_rng(0)

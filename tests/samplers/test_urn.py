@@ -15,7 +15,7 @@ from banditgrad.samplers.urn import Urn, empty_urn, fill, fill_equal
 
 
 @bg.kernel
-def pick_many(urn, stream, mixing, counts, draws):
+def pick_one_by_one(urn, stream, mixing, counts, draws):
     for _ in range(draws):
         counts[urn.pick(stream, mixing)] += 1
 
@@ -27,13 +27,13 @@ def shares(urn, out):
 
 
 @bg.kernel
-def put_many(urn, items, weights):
+def put_one_by_one(urn, items, weights):
     for k in range(items.size):
         urn.put(items[k], weights[k])
 
 
 @bg.kernel
-def multiply_many(urn, items, factors):
+def multiply_one_by_one(urn, items, factors):
     for k in range(items.size):
         urn.multiply(items[k], factors[k])
 
@@ -105,7 +105,7 @@ def test_a_million_draws_follow_the_weights(name, mixing):
     check_order(urn)
     p = (1.0 - mixing) * weights / weights.sum() + mixing / len(weights)
     counts = np.zeros(len(weights), np.int64)
-    pick_many(urn, stream, mixing, counts, 1_000_000)
+    pick_one_by_one(urn, stream, mixing, counts, 1_000_000)
     assert chi_square_passes(counts, p)
     np.testing.assert_allclose(all_shares(urn), weights / weights.sum(), rtol=1e-14)
 
@@ -113,7 +113,7 @@ def test_a_million_draws_follow_the_weights(name, mixing):
 def test_a_wrong_distribution_is_noticed():
     weights = np.exp(np.random.default_rng(0).standard_normal(1000))
     counts = np.zeros(1000, np.int64)
-    pick_many(filled(weights), new_stream(5), 0.0, counts, 1_000_000)
+    pick_one_by_one(filled(weights), new_stream(5), 0.0, counts, 1_000_000)
     wrong = weights * np.where(np.arange(1000) % 2, 1.02, 0.98)
     assert not chi_square_passes(counts, wrong / wrong.sum())
 
@@ -139,7 +139,7 @@ def test_any_sequence_of_weights_is_kept(data):
     weights = urn.slots["m"][urn.where] * 2.0 ** urn.slots["e"][urn.where]
     for _ in range(data.draw(st.integers(1, 30))):
         i, w = data.draw(st.integers(0, n - 1)), 10.0 ** data.draw(exponents)
-        put_many(urn, np.array([i]), np.array([w]))
+        put_one_by_one(urn, np.array([i]), np.array([w]))
         weights[i] = w
         check_order(urn)
         np.testing.assert_allclose(all_shares(urn), weights / weights.sum(), rtol=1e-12, atol=1e-30)
@@ -147,7 +147,7 @@ def test_any_sequence_of_weights_is_kept(data):
 
 def test_what_is_not_a_weight_is_ignored():
     urn = filled([1.0, 2.0, 3.0])
-    put_many(urn, np.array([0, 1, 2, 0]), np.array([np.nan, np.inf, 0.0, -1.0]))
+    put_one_by_one(urn, np.array([0, 1, 2, 0]), np.array([np.nan, np.inf, 0.0, -1.0]))
     np.testing.assert_allclose(all_shares(urn), np.array([1, 2, 3]) / 6)
 
 
@@ -156,14 +156,14 @@ def test_log_weights_of_a_hundred_thousand():
     urn = empty_urn(50)
     fill_equal(urn)
     items = np.tile([3, 7], 100_000)
-    multiply_many(urn, items, np.full(items.size, math.e))
-    multiply_many(urn, np.array([7]), np.array([3.0]))
+    multiply_one_by_one(urn, items, np.full(items.size, math.e))
+    multiply_one_by_one(urn, np.array([7]), np.array([3.0]))
     p = all_shares(urn)
     np.testing.assert_allclose(p[[3, 7]], [0.25, 0.75], rtol=1e-9)
     assert p.sum() == pytest.approx(1.0, abs=1e-15)
     check_order(urn)
     counts = np.zeros(50, np.int64)
-    pick_many(urn, new_stream(0), 0.4, counts, 200_000)
+    pick_one_by_one(urn, new_stream(0), 0.4, counts, 200_000)
     assert chi_square_passes(counts, 0.6 * p + 0.4 / 50)
 
 
@@ -177,7 +177,7 @@ def test_sums_do_not_drift(rng):
     fill_equal(urn)
     for _ in range(20):
         items = rng.integers(0, 2000, 500_000)
-        multiply_many(urn, items, np.exp(rng.normal(0.0, 0.3, items.size)))
+        multiply_one_by_one(urn, items, np.exp(rng.normal(0.0, 0.3, items.size)))
     exact, kept = weights_and_total(urn)
     assert kept == pytest.approx(exact, rel=1e-14)
     check_order(urn)
@@ -190,7 +190,7 @@ def test_a_thousand_million_updates(rng):
     items = rng.integers(0, 50_000, 10_000_000)
     factors = np.exp(0.01 * rng.random(items.size))
     for _ in range(100):
-        multiply_many(urn, items, factors)
+        multiply_one_by_one(urn, items, factors)
     exact, kept = weights_and_total(urn)
     assert kept == pytest.approx(exact, rel=1e-14)
     check_order(urn)
@@ -203,14 +203,14 @@ def test_at_most_24_bytes_per_item():
 
 def test_shares_are_right_after_everything_fell():
     urn = filled(2.0 ** np.arange(0.0, -100.0, -1.0))
-    put_many(urn, np.arange(99), np.full(99, 2.0**-200))  # the slots are sorted afresh
+    put_one_by_one(urn, np.arange(99), np.full(99, 2.0**-200))  # the slots are sorted afresh
     check_order(urn)
     assert all_shares(urn)[99] == pytest.approx(1.0)
 
 
 def test_one_item_that_goes_up_and_down_does_not_sort_again_and_again():
     urn = filled(np.ones(1000))
-    put_many(urn, np.tile([5, 5], 25), np.tile([2.0**40, 1.0], 25))
+    put_one_by_one(urn, np.tile([5, 5], 25), np.tile([2.0**40, 1.0], 25))
     assert urn.book[MOVES] > 40  # counted since the last sort
     np.testing.assert_allclose(all_shares(urn), 1e-3, rtol=1e-12)
 

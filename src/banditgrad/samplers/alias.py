@@ -46,6 +46,12 @@ class AliasTable(NamedTuple):
         return [] if inside else ["its alias table names items that are not there"]
 
 
+def shares_of(cells: NDArray[np.void]) -> NDArray[np.float64]:
+    """The probabilities with which a table draws its items."""
+    own = np.minimum(cells["cut"], 1.0)
+    return np.asarray(own + np.bincount(cells["other"], 1.0 - own, cells.size)) / cells.size
+
+
 def new_alias_table(q: NDArray[np.float64]) -> AliasTable:
     """For shares q, which are not negative and sum to 1."""
     table = AliasTable(np.zeros(q.size, CELL))

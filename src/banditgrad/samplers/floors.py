@@ -1,13 +1,13 @@
 """What an adaptive sampler mixes its weights with, so that no probability comes near zero:  p = (1 - η) w/W + η q."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline, prefetch
 from banditgrad._random import fill_bits, fill_units, index_from, peek, skip, unit
-from banditgrad.samplers.alias import AliasTable, new_alias_table
+from banditgrad.samplers.alias import AliasTable, new_alias_table, shares_of
 
 
 @bridge
@@ -54,9 +54,12 @@ class UnevenFloor(NamedTuple):
             prefetch(urn.slots, k)
             lot.slot[lot.place[t]] = k
 
-    def faults(self, arrays: dict[str, NDArray[np.float64]]) -> list[str]:
-        q = arrays["q"]
-        return [] if q.min() >= 0.0 and abs(q.sum() - 1.0) < 1e-6 else ["the shares it mixes with do not sum to 1"]
+    def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
+        q, cells = arrays["q"], arrays["table.cells"]
+        if self.table.faults({"cells": cells}):
+            return []  # the table says so itself
+        sound = q.min() >= 0.0 and np.allclose(shares_of(cells), q, rtol=1e-6, atol=1e-12)
+        return [] if sound else ["the shares it mixes with are not those of its alias table"]
 
 
 @inline

@@ -108,7 +108,7 @@ def _square(state, i, inverse, a_i):
         n_q = state.urn.where.size * state.floor_of.floor(i)
         a_i = a_i / (n_q * n_q) if a_i > 0.0 else 0.0
     a_i = min(a_i, 1e150)  # its square is finite
-    return a_i * a_i * inverse
+    return min(a_i * a_i * inverse, 1e300)
 
 
 @inline

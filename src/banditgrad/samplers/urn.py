@@ -88,8 +88,9 @@ class Urn(NamedTuple):
         bits, todo, place, real = lot.bits, lot.todo, lot.place, lot.real
         freshen(book)
         bound, line = np.uint64(book[ENDS + WINDOW]), self.dust_line()
-        # The mean number of proposals until one is accepted; more than 2 only for dust.
-        tries = min(3.0, np.float64(bound) * power_of_two(book[TOP] + 1 - WINDOW) * self.unit_share())
+        # The mean number of proposals until one is accepted: at least 1, and more than 2 only for dust.
+        tries = np.float64(bound) * power_of_two(book[TOP] + 1 - WINDOW) * self.unit_share()
+        tries = min(max(tries, 1.0), 3.0)
         done = 0
         while done < left:
             enough = np.int64((left - done) * tries * 1.0625) + 6  # most likely
@@ -171,11 +172,8 @@ class Urn(NamedTuple):
                 base, more = self.book[BASE], 0.0
         add_exactly(self.total, more)
 
-    def weight(self, i):
-        """The weight of item i as a float; meant for weights that were put as floats."""
-        return self.weight_at(np.uint64(self.where[i]))
-
     def weight_at(self, k):
+        """The weight of the item in slot k as a float; meant for weights that were put as floats."""
         return self.slots[k].m * power_of_two(self.slots[k].e)
 
     def put(self, i, weight):
@@ -225,7 +223,7 @@ class Urn(NamedTuple):
             and start[-1] == n
             and (start[1:] >= start[:-1]).all()
             and (bucket == np.maximum(e - book[BASE], 0)).all()
-            and top == bucket[-1] <= book[PEAK] < BUCKETS
+            and WINDOW <= top == bucket[-1] <= book[PEAK] < BUCKETS
         )
         if not sound:
             return ["the slots of its urn do not fit together"]

@@ -81,14 +81,14 @@ class Batch(NamedTuple):
     factor: NDArray[np.float64]  # of x_i in the gradient estimator
     feedback: NDArray[np.float64]  # a_i that the sampler will be told, or NONE
     ring: Ring
-    lot: Lot  # where the sampler works
+    lot: Lot  # its size and scratch are those of every lot; draws lie in the ring
     clock: NDArray[np.int64]  # AT: the place of this batch in the ring, or UNKNOWN; LATER: that of one some steps on
 
 
 AT, LATER = 0, 1
 UNKNOWN = -1
 LOT_SIZE = 128
-LOTS_PER_PASS = 64  # at least: with few rows lots are smaller
+LOTS_PER_PASS = 64  # at least, unless a batch is more than such a lot: with few rows lots are smaller
 FETCH_AHEAD, LOCATE_AHEAD = 3, 12  # how many steps before its own a row is asked for, and all else of it
 
 

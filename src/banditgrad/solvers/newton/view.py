@@ -12,7 +12,7 @@ from banditgrad.samplers.lots import new_lot
 Vector = NDArray[np.float64]
 
 AHEAD = 4  # rows between one being asked for and its turn
-LOT_SIZE = 1024  # rows that are drawn together
+DRAWN_TOGETHER = 1024  # rows
 
 
 class View:
@@ -209,9 +209,9 @@ def _between(parts, chosen, weights, margins, other, t):
 def draw_view(problem: Any, sampler: Any, m: int) -> View | None:
     """m rows from the sampler, with weights 1/(m n p_i): unbiased. None where it drew what is not a row."""
     chosen, weights = np.zeros(m, np.int64), np.zeros(m)
-    whole = m - m % LOT_SIZE
-    for part, size in ((chosen[:whole], LOT_SIZE), (chosen[whole:], m - whole)):
-        if not _draw(sampler, new_lot(problem.n, max(size, 1)), part):
+    whole = m - m % DRAWN_TOGETHER
+    for piece, size in ((chosen[:whole], DRAWN_TOGETHER), (chosen[whole:], m - whole)):
+        if not _draw(sampler, new_lot(problem.n, max(size, 1)), piece):
             return None
     chosen.sort()  # rows that lie far apart are read four times as fast in their order, and so are their p_i
     _weigh(problem.parts, sampler, chosen, weights)
