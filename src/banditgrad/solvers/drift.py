@@ -85,11 +85,18 @@ class LazyDrift(NamedTuple):
     def margin_at(self, rows, i, gamma):
         now, c = self.clock[0], self.coordinates
         z = c[c.size - 1].w if rows.intercept != 0.0 else 0.0
-        for k in range(rows.begin(i), rows.end(i)):
-            j = rows.column(i, k)
-            w = _caught_up(self, j, now, gamma)
-            c[j].w = w
-            z += rows.entry(i, k) * w
+        if self.l2 == 0.0 and self.total.size == 0:  # two loops: in one, the other kind of step is 8 % slower
+            for k in range(rows.begin(i), rows.end(i)):
+                j = rows.column(i, k)
+                w = _gone_straight(c[j].w, c[j].g, self.l1, gamma, now - c[j].seen, self.tables)
+                c[j].w = w
+                z += rows.entry(i, k) * w
+        else:
+            for k in range(rows.begin(i), rows.end(i)):
+                j = rows.column(i, k)
+                w = _caught_up(self, j, now, gamma)
+                c[j].w = w
+                z += rows.entry(i, k) * w
         return z
 
     def move(self, rows, i, factor, change, gamma):
@@ -159,8 +166,6 @@ def _caught_up(drift, j, now, gamma):
     """w of coordinate j as of now; its sum is brought up to date."""
     c, l1, l2, tables = drift.coordinates, drift.l1, drift.l2, drift.tables
     w, g, missed = c[j].w, c[j].g, now - c[j].seen
-    if l2 == 0.0 and drift.total.size == 0:
-        return _gone_straight(w, g, l1, gamma, missed, tables)
     if l1 == 0.0:
         end, total = _run(w, gamma * g, l2, missed, tables)
     else:
