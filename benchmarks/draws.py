@@ -124,7 +124,7 @@ def lot_steps(urn, floor, lot, stream, steps, strength, cubic):
         mixed_draws(floor, urn, stream, ETA, lot)
         for t in range(lot.i.size):
             lot.other[t] = math.exp(_dose(strength, cubic, lot.n * lot.p[t]))
-        urn.multiply_many(lot, 0, lot.i.size)
+        urn.multiply_many(lot, lot.i.size)
 
 
 def lognormal(rng, n):

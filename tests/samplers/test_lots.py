@@ -145,7 +145,7 @@ def moving_lots(urn, stream, lot, strength, excess, variance, rounds):
             if lot.i[t] < excess.size:
                 excess[lot.i[t]] += 1.0
             lot.other[t] = math.exp(strength * uniform_index(stream, 100) / 100.0)
-        urn.multiply_many(lot, 0, size)
+        urn.multiply_many(lot, size)
         urn.multiply(uniform_index(stream, urn.where.size), math.exp(-min(20.0 * strength, 700.0)))
 
 
@@ -215,7 +215,7 @@ def multiply_lots(urn, lot, items, factors):
     for first in range(0, items.size, lot.i.size):
         for t in range(lot.i.size):
             lot.i[t], lot.other[t] = items[first + t], factors[first + t]
-        urn.multiply_many(lot, 0, lot.i.size)
+        urn.multiply_many(lot, lot.i.size)
 
 
 def test_sums_of_lots_do_not_drift(rng):

@@ -15,12 +15,6 @@ from banditgrad._jit import inline
 NONE = -1.0  # in place of an a_i that is not known
 
 
-@inline
-def places(begin, end):
-    """range(begin, end), unsigned: numba need not ask whether a place counts from the end, and can use vectors."""
-    return range(np.uint64(begin), np.uint64(end))
-
-
 class Lot(NamedTuple):
     """Room for draws, for what is learnt of them, and for the work in between."""
 
@@ -47,3 +41,10 @@ def new_lot(n: int, size: int) -> Lot:
     return Lot(
         n, np.zeros(size, np.int64), np.zeros(size), a, np.zeros(size, np.uint64), bits, todo, place, real, other
     )
+
+
+@inline
+def stretch(draws, scratch, begin, end):
+    """These places of a lot, or of a ring of lots, as a lot that works in the scratch of another."""
+    i, p, a, slot = draws.i[begin:end], draws.p[begin:end], draws.a[begin:end], draws.slot[begin:end]
+    return Lot(scratch.n, i, p, a, slot, scratch.bits, scratch.todo, scratch.place, scratch.real, scratch.other)

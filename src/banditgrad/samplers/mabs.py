@@ -21,7 +21,7 @@ from banditgrad._jit import inline, inline_sum
 from banditgrad.samplers.base import Sampler, Setup, not_negative
 from banditgrad.samplers.floors import EvenFloor, UnevenFloor, mixed_draws, new_floor
 from banditgrad.samplers.importance import require
-from banditgrad.samplers.lots import places
+from banditgrad.samplers.lots import stretch
 from banditgrad.samplers.urn import Urn, empty_urn, equalise, fill_equal
 
 # indices into `level`
@@ -65,7 +65,7 @@ class MabsState(NamedTuple):
         begin = 0
         while begin < count:  # once, unless the rate changes on the way or the weights are set back
             end = min(begin + _time_left(self), count)
-            _learn_stretch(self, lot, begin, end)
+            _learn_stretch(self, stretch(lot, lot, begin, end))
             _keep_time(self)
             begin = end
 
@@ -79,23 +79,23 @@ class MabsState(NamedTuple):
 
 
 @inline
-def _learn_stretch(state, lot, begin, end):
-    """`update` for these places of a lot, all with the mean(a²) that is known after the last of them."""
-    clipped = 0
-    rate = _learned_rate(state, _sum_of_squares(state, lot, begin, end), end - begin)
-    for t in places(begin, end):
+def _learn_stretch(state, lot):
+    """`update` for all of a lot, with the mean(a²) that is known after the last of them."""
+    count, clipped = lot.i.size, 0
+    rate = _learned_rate(state, _sum_of_squares(state, lot), count)
+    for t in range(count):
         x = _exponent(rate, lot.real[t], lot.a[t])
         clipped += x > 1.0
         lot.other[t] = _exp(min(x, 1.0))
     state.clock[CLIPPED] += clipped
-    state.urn.multiply_many(lot, begin, end)
+    state.urn.multiply_many(lot, count)
 
 
 @inline_sum
-def _sum_of_squares(state, lot, begin, end):
-    """Of these places; `lot.real` gets their 1 / (n p_i)."""
+def _sum_of_squares(state, lot):
+    """Of a lot; `lot.real` gets the 1 / (n p_i)."""
     n, total = state.urn.where.size, 0.0
-    for t in places(begin, end):
+    for t in range(lot.i.size):
         lot.real[t] = 1.0 / (n * lot.p[t])
         total += _square(state, lot.i[t], lot.real[t], lot.a[t])
     return total

@@ -50,7 +50,6 @@ from banditgrad.samplers.buckets import (
     step_back,
     sum_bounds,
 )
-from banditgrad.samplers.lots import places
 
 MAX_ITEMS = 2**31 - 1
 
@@ -155,11 +154,11 @@ class Urn(NamedTuple):
         bits = float_bits(self.slots[k].m * factor)
         self.store(k, mantissa(bits), np.int64(self.slots[k].e) + exponent(bits))
 
-    def multiply_many(self, lot, begin, end):
-        """Multiply the weights of the items in these places of the lot by the factors in `lot.other`, at least 1: what
+    def multiply_many(self, lot, count):
+        """Multiply the weights of the first items of the lot by the factors in `lot.other`, which are at least 1: what
         weights gain is added up before it is added to the total, which is exact enough where they only grow."""
         slots, base, more = self.slots, self.book[BASE], 0.0
-        for t in places(begin, end):
+        for t in range(count):
             k = self.find(lot.i[t], lot.slot[t])
             old = slots[k].m
             new = old * lot.other[t]

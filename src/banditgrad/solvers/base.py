@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import inline, outline, prefetch
-from banditgrad.samplers.lots import NONE, Lot, new_lot
+from banditgrad.samplers.lots import NONE, Lot, new_lot, stretch
 
 BAD_INDEX = -1
 
@@ -157,22 +157,14 @@ def _turn_over(sampler, ring, lot, at):
     size = lot.i.size
     first, end = (0, 2 * size) if at == UNKNOWN else (at - size, at)
     for begin in range(first, end, size):
-        part = _lot_of(ring, lot, begin)
-        known = _gather(part)
+        these = stretch(ring, lot, begin, begin + size)
+        known = _gather(these)
         if known > 0:
-            sampler.learn_many(part, known)
-        sampler.draw_many(part)
-        if not _accepted(part):
+            sampler.learn_many(these, known)
+        sampler.draw_many(these)
+        if not _accepted(these):
             return False
     return True
-
-
-@inline
-def _lot_of(ring, lot, begin):
-    """The lot that begins at this place of the ring, with the scratch of `lot`."""
-    end = begin + lot.i.size
-    i, p, a, slot = ring.i[begin:end], ring.p[begin:end], ring.a[begin:end], ring.slot[begin:end]
-    return Lot(lot.n, i, p, a, slot, lot.bits, lot.todo, lot.place, lot.real, lot.other)
 
 
 @inline
