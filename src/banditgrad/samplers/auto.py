@@ -1,7 +1,7 @@
 """The sampler for those who do not want to choose: adaptive where it pays, uniform where it does not.
 
-A bandit's step costs more than a uniform one, by a fifth to a half on short rows and up to twice as much on the
-shortest of very many, and it needs something to find. While drawing uniformly, `Auto` looks at every eighth a_i and
+A bandit's step costs more than a uniform one, by a fifth to a half on short rows and by three quarters on the shortest
+of very many, and it needs something to find. While drawing uniformly, `Auto` looks at every eighth a_i and
 asks what `RecentNorm` would make of them,
 
     gain = mean(a) / mean(a / (n p)),    n p = (1 - θ) √a / mean(√a) + θ,
