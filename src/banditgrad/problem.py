@@ -184,7 +184,15 @@ class Problem:
     def value(self, w: ArrayLike) -> float:
         """F(w)."""
         w = self.check_point(w)
+        return self._value(w) if w.any() else self._value_at_zero
+
+    def _value(self, w: Vector) -> float:
         return float(_mean_term(self.parts, w) + _penalty_cost(self.penalty, w, self.d))
+
+    @cached_property
+    def _value_at_zero(self) -> float:
+        """Where every run begins, and what it is compared with."""
+        return self._value(np.zeros(self.dimension))
 
     def gradient(self, w: ArrayLike) -> Vector:
         """∇f(w), the gradient of the data term."""

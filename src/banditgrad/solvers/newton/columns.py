@@ -2,13 +2,15 @@
 
 The model is minimised by coordinate descent on the sampled rows, scaled by √c_k and turned to columns: a coordinate
 costs a look at its column. Only coordinates that are not zero, or that the gradient asks to move, are looked at, in a
-new random order each time: columns that are all alike a little, as counts are, slow a fixed order down.
+new random order each time: columns that are all alike a little, as counts are, slow a fixed order down. Where that does
+not come near the minimiser, conjugate gradients move the coordinates that are not zero, all at once.
 """
 
 import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
@@ -21,7 +23,9 @@ from banditgrad.solvers.newton.view import AHEAD, View
 Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-SWEEPS = 30  # over the working coordinates at most, for one minimiser
+SWEEPS = 30  # over the working coordinates at most, before conjugate gradients
+PRODUCTS = 100  # of conjugate gradients at most
+ACCURACY = 1e-6  # of their result, as a share of the gradient's squared norm
 ROOM = 1e8  # entries of a sample at most: of rows beyond the memory not all can be turned to columns
 
 
@@ -39,10 +43,12 @@ class ColumnCurvature(RowCurvature):
     def pays_in_full(self, bends: Vector, share: float) -> bool:
         return False
 
-    def move(self, bends: Vector, share: float) -> int:
+    def move(self, bends: Vector, share: float, exact: bool = False) -> int:
         """A new sample, of no more rows than there is room for; if all were asked for, these must do."""
-        count = super().move(bends, min(share, self._most))
-        self.dropped = self.dropped and share < 1.0
+        self._all = self._all or exact
+        wanted = 1.0 if self._all else share
+        count = super().move(bends, min(wanted, self._most))
+        self.dropped, self.exact = self.dropped and wanted < 1.0, wanted >= 1.0
         return count
 
     def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
@@ -53,7 +59,11 @@ class ColumnCurvature(RowCurvature):
         held = np.maximum(self.diagonal[working] - seen, 0.0) if self.diagonal.size else np.zeros(seen.size)
         u, t = w[working], np.zeros(self._chosen.size)
         columns, model = (indptr, indices, data), (gradient[working], w[working], l1[working], l2[working], seen, held)
-        _descend(columns, model, math.sqrt(tol), SWEEPS, self._stream, np.arange(u.size), u, t)
+        order, goal = np.arange(u.size), math.sqrt(tol) / self.effort
+        for left in range(int(math.log2(self.effort)), -1, -1):
+            if _descend(columns, model, goal, SWEEPS, self._stream, order, u, t) or left == 0:
+                break
+            _move_support(sp.csc_array((data, indices, indptr), shape=(t.size, u.size)), model, u, t)
         v = np.zeros_like(w)
         v[working] = u - w[working]
         return v, float(t @ t + held @ (v[working] ** 2))
@@ -106,11 +116,52 @@ def _fill(rows, chosen, roots, place, ends, indices, data):
             ends[last] += 1
 
 
+def _move_support(A: Any, model: tuple[Vector, ...], u: Vector, t: Vector) -> None:
+    """Move the coordinates that are not zero towards their joint minimiser; those that would change sign stop at zero,
+    or all stop where the first does."""
+    g, w, l1, l2, seen, held = model
+    support = np.flatnonzero(u)
+    here, sign, A = u[support], np.sign(u[support]), A[:, support]
+    ridge = held[support] + l2[support]
+    slope = g[support] + held[support] * (here - w[support]) + l2[support] * here + l1[support] * sign + A.T @ t
+    step = _conjugate_gradients(A, ridge, seen[support] + ridge, -slope)
+    crossing = (l1[support] > 0.0) & (sign * (here + step) < 0.0)
+    up_to_first = step * np.min(-here[crossing] / step[crossing], initial=1.0)
+    for change in (np.where(crossing, -here, step), up_to_first):
+        product = A @ change
+        if slope @ change + 0.5 * (product @ product + (ridge * change) @ change) < 0.0:
+            t += product
+            u[support] = here + change
+            return
+
+
+def _conjugate_gradients(A: Any, ridge: Vector, weight: Vector, b: Vector) -> Vector:
+    """(A'A + diag(ridge))⁻¹ b, about; `weight` is the diagonal of that matrix."""
+    weight = np.where(weight > 0.0, weight, 1.0)
+    x, r = np.zeros_like(b), b.copy()
+    s = r / weight
+    p, energy = s, float(r @ s)
+    goal = ACCURACY * energy
+    for _ in range(PRODUCTS):
+        if not energy > goal:
+            break
+        product = A.T @ (A @ p) + ridge * p
+        curve = float(p @ product)
+        if not (curve > 0.0 and math.isfinite(curve)):
+            break
+        x = x + (energy / curve) * p
+        r = r - (energy / curve) * product
+        s = r / weight
+        before, energy = energy, float(r @ s)
+        p = s + (energy / before) * p
+    return x
+
+
 @kernel
 def _descend(columns, model, tol, sweeps, stream, order, u, t):
     """Sweeps of coordinate descent until none moves u by more than tol times what the first did; t = X (u - w).
 
-    What is zero is passed over until the others have settled.
+    What is zero is passed over until the others have settled. Whether they came to an end.
     """
     indptr, indices, data = columns
     g, w, l1, l2, seen, held = model
@@ -133,5 +184,6 @@ def _descend(columns, model, tol, sweeps, stream, order, u, t):
                     t[indices[k]] += change * data[k]
         goal = tol * worst if goal < 0.0 else goal
         if worst <= goal and everywhere:
-            return
+            return True
         everywhere = worst <= goal
+    return False

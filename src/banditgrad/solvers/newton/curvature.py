@@ -6,6 +6,9 @@ The matrix always holds Σ_k c_k x_i x_i' for coefficients c_k that are known. T
 probability π_k = min(1, rate · |b_k - c_k| ‖x_i‖²), and c_k grows by (b_k - c_k) / π_k: unbiased, and of least variance
 for the number of rows. Once w moves little, so do the b_k, and few rows are needed for what is almost the Hessian.
 Where the corrections would weigh more than the Hessian itself, c starts again from 0.
+
+‖x_i‖² is measured in units in which every column has the same curvature, Σ_j x_ij² / H_jj, where that is worth a pass:
+columns that differ by orders of magnitude are otherwise all but the largest left to chance.
 """
 
 from typing import Any
@@ -24,17 +27,20 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 BLOCK = 512  # dense rows that are multiplied at a time
+PROBES = 256  # rows that tell whether to measure rows in units of the columns
+WORTH_SCALING = 2.0  # by how much that must cut a sample's variance
 
 
 class Curvature:
     """An estimate of the Hessian of the rows in view, as a matrix."""
 
+    effort = 1.0  # spent on a minimiser
     dropped = False  # as a sample of rows without a matrix may be: here rows outnumber features
 
     def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
         d = view.gradient.size
         self.view, self.sample = view, Sample(view, stream)
-        self.matrix = np.zeros((d, d))
+        self.matrix, self.exact, self._scaled = np.zeros((d, d)), False, False
 
     @staticmethod
     def cost(costs: Costs) -> float:
@@ -45,16 +51,28 @@ class Curvature:
         """Whether to take all rows where that has to be done but once, rather than a share of them."""
         return False
 
-    def move(self, bends: Vector, share: float) -> int:
-        """Towards Σ_k bends_k x_i x_i', and the number of rows it took.
+    def move(self, bends: Vector, share: float, exact: bool = False) -> int:
+        """Towards Σ_k bends_k x_i x_i', and the number of rows it took; all the way if it is to be `exact`.
 
         From nothing it takes about share · size rows, or all of them where the share is 1 or more.
         """
-        if self.sample.begin(bends):
+        if self.view.all and not (self._scaled or exact):
+            self._scale_rows(bends)
+        if self.sample.begin(bends, afresh=exact):
             self.matrix[:] = 0.0
-        picked, changes = self.sample.pick(bends, share)
+            self.exact = exact or share >= 1.0
+        else:
+            self.exact = False
+        picked, changes = self.sample.pick(bends, 1.0 if self.exact else share)
         add_outer_products(self.view.parts.rows, self.view.rows(picked), changes, self.matrix)
         return picked.size
+
+    def _scale_rows(self, bends: Vector) -> None:
+        """Measure rows in units of the columns' curvature, as soon as that is known, if it pays."""
+        diagonal = self.view.diagonal if self.view.diagonal.size else np.diag(self.matrix)
+        if diagonal.any():
+            self._scaled = True
+            self.sample.scale(bends, diagonal)
 
     def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
         """The change v of w that minimises the quadratic model, and the <v, M v> of it.
@@ -73,8 +91,25 @@ class Sample:
 
     def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
         self.coefficients = np.zeros(view.size)
-        self._norms2, self._stream, self._mass = view.norms2, stream, 0.0
+        self._view, self._stream, self._mass = view, stream, 0.0
+        self._norms2 = view.norms2
         self._picked, self._changes = np.zeros(view.size, np.int64), np.zeros(view.size)
+
+    def scale(self, bends: Vector, diagonal: Vector) -> None:
+        """Measure rows by Σ_j x_ij² / diagonal_j rather than ‖x_i‖², if by the look of some of them it pays.
+
+        With s_k for the one and m_k for the other, the variance of the matrix in units of the diagonal is in proportion
+        to Σ b_k² s_k² / π_k: by a factor (Σ b_k m_k) (Σ b_k s_k² / m_k) / (Σ b_k s_k)² larger with m_k.
+        """
+        rows, view = self._view.parts.rows, self._view
+        inverse = 1.0 / np.where(diagonal > 0.0, diagonal, np.inf)
+        some = np.linspace(0, view.size - 1, min(view.size, PROBES)).astype(np.int64)
+        b, m, s = bends[some], view.norms2[some], np.zeros(some.size)
+        _scaled_norms(rows, view.rows(some), inverse, s)
+        spread = float(b @ m) * float(b @ (s * s / np.where(m > 0.0, m, np.inf)))
+        if spread > WORTH_SCALING * float(b @ s) ** 2:
+            self._norms2 = np.zeros(view.size)
+            _scaled_norms(rows, np.arange(view.size) if view.all else view.chosen, inverse, self._norms2)
 
     def begin(self, bends: Vector, afresh: bool = False) -> bool:
         """Begin to move towards `bends`; whether c was set to 0, as asked for or as less work than to correct it."""
@@ -113,6 +148,17 @@ def _masses(norms2, coefficients, bends):
         afresh += abs(bends[k]) * norms2[k]
         correction += abs(bends[k] - coefficients[k]) * norms2[k]
     return afresh, correction
+
+
+@kernel
+def _scaled_norms(rows, chosen, inverse, out):
+    """Σ_j x_ij² inverse_j."""
+    for k in range(chosen.size):
+        i, total = chosen[k], inverse[inverse.size - 1] if rows.intercept != 0.0 else 0.0
+        for e in range(rows.begin(i), rows.end(i)):
+            x = np.float64(rows.entry(i, e))
+            total += x * x * inverse[rows.column(i, e)]
+        out[k] = total
 
 
 @kernel

@@ -13,10 +13,14 @@ from banditgrad.solvers.newton.view import View
 Vector = NDArray[np.float64]
 
 STALE = 0.1  # a step that promises more than this share of what the one before did has not come near the minimum
+NOWHERE = 0.5  # a step that promises more than this share of what the one before did has come no nearer
 PATIENCE = 8  # steps without a sample: if the last promises more than STALE of the first, they do not come near
 KEPT = 0.75  # of what a model promised: one that kept less, without coming near, saw too few rows
 DECREASE = 1e-4  # a step must gain this share of what the model promises
+BAD, GOOD = 0.25, 0.75  # of what a model promised: one that kept less was too bold, one that kept more may be bolder
+RIGHT, MOST_EFFORT = 0.1, 64.0  # a model that kept its promise up to this, and came no nearer, is minimised better
 SHORTEST = 2.0**-30
+EXTEND = 1.5  # a step that gains more than so many times what was promised is tried at twice the length
 CAUTION = 0.02  # the least curvature assumed after a step had to be cut short, as a share of the loss's largest
 ROUNDING = 1e-14  # of a sum over the rows, relative
 EPSILON = 2.0**-52
@@ -35,15 +39,21 @@ class Descent:
     settled : whether no step makes F fall any more
     """
 
-    def __init__(self, problem: Any, view: View, curvature: Any, share: float, w: Vector, *, hold: float = 0.0) -> None:
-        """From a sample of the Hessian of this share of the rows, which may grow.
+    def __init__(
+        self, problem: Any, view: View, curvature: Any, share: float, w: Vector, *, full: float, hold: float = 0.0
+    ) -> None:
+        """From a sample of the Hessian of this share of the rows, which may grow; `full` is what all of it costs, in
+        looks at the rows.
 
-        With `hold`, F has a ridge more: hold · Σ_k b_k ‖x_i‖² / m at this w, for m rows.
+        With `hold`, F has a ridge more, for coordinate j: hold · Σ_k b_k e_k / m times the mean square of the entries
+        of column j, for m rows with e_k entries each and b_k at this w.
         """
         l1, l2 = problem.shrinkage
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
-        self.view, self.curvature, self.share = view, curvature, share
+        self.view, self.curvature, self.share, self._full = view, curvature, share, full
+        self._curve = np.inf  # of the last model along its step
+        self._exact, self._lost = False, 0.0  # whether the next model is; what slow steps on samples have cost
         if share < 1.0:
             view.diagonal = np.zeros(w.size)
         self.most_curved = _most_curved(problem, view)
@@ -51,7 +61,8 @@ class Descent:
         self.caution, self.promised, self.kept, self.settled = 0.0, np.inf, 1.0, False
         self.w, self._looked = w, True
         view.look(w)
-        self.l2 += hold * float(view.bends @ view.norms2) / view.size
+        if hold > 0.0:
+            self.l2 += hold * view.entry_curvatures() / view.size
         self.value = view.value + self.penalty(w)
 
     @property
@@ -91,37 +102,72 @@ class Descent:
 
     def step(self, tol: float) -> None:
         """One step, the model minimised to tol."""
-        before, scale = self.promised, abs(self.value)
+        before, scale, sampled = self.promised, abs(self.value), not self.curvature.exact
         v, curve = self._model(tol)
         self._promises.append(self.promised)
+        self._judge_samples(before, scale, sampled)
+        if not math.isfinite(self.promised):
+            self._beware()
+        elif self.promised > ROUNDING * scale:
+            self._search(v)
+        elif not self.curvature.exact:
+            self._take_all_rows()
+        elif self.caution > 0.0:
+            self._relax_caution()
+        elif curve > SETTLED * scale and curve < NOWHERE * self._curve:  # unlike the promise, it knows no cancellation
+            self._search(v)
+        else:
+            self.settled = True
+        self._curve = curve
+
+    def _judge_samples(self, before: float, scale: float, sampled: bool) -> None:
+        """Take more rows, or all, where steps on samples do not come near the minimum; `sampled` is of the last model.
+
+        Steps that lead nowhere may cost as much as one with all rows, which is taken then: half of all work is lost at
+        worst.
+        """
         if self.curvature.dropped:
             slow = len(self._promises) > PATIENCE and self.promised > STALE * self._promises[0]
             if slow and self.promised > ROUNDING * scale:
                 self._take_all_rows()
-        elif self.promised > STALE * before and self.kept < KEPT:
-            self.share *= 2.0
-        if not math.isfinite(self.promised) and self.caution < 1.0:
-            self._beware()
-        elif curve > SETTLED * scale or self.promised > ROUNDING * scale:  # the curve knows no cancellation
-            self._search(v)
-        else:
-            self.settled = True
+        elif sampled:
+            if self.promised > STALE * before and self.kept < KEPT:
+                self.share *= 2.0
+            if self.promised > NOWHERE * before:
+                self._lost += self._cost
+            if self._lost > self._full:
+                self._take_all_rows()
+        elif self.promised > STALE * before and abs(self.kept - 1.0) < RIGHT:
+            self.curvature.effort = min(2.0 * self.curvature.effort, MOST_EFFORT)
 
     def _beware(self) -> None:
-        """After a model that led nowhere: model all rows, and take none for straight."""
+        """After a model that led nowhere: model all rows, and if it did so already, take none for straight."""
+        if self.curvature.exact:
+            self.settled = self.caution == 1.0
+            self._raise_caution()
         self._take_all_rows()
         self.promised, self.kept = np.inf, 1.0
-        self.caution = max(4.0 * self.caution, CAUTION)
+
+    def _raise_caution(self) -> None:
+        if not self.curvature.dropped:
+            self.caution = min(max(4.0 * self.caution, CAUTION), 1.0)
+
+    def _relax_caution(self) -> None:
+        self.caution = self.caution / 4.0 if self.caution > 1e-3 else 0.0
 
     def _take_all_rows(self) -> None:
-        self.share, self.curvature.dropped, self.memory = max(self.share, 1.0), False, Memory()
+        """The next model is exact."""
+        self._exact, self._lost = True, 0.0
+        self.curvature.dropped, self.memory = False, Memory()
 
     def _model(self, tol: float) -> tuple[Vector, float]:
         """The step v that the model here promises most of, and how much the model of f curves along it."""
         gradient, bends = self.gradient, self.view.bends
-        if self.caution > 0.0 and not self.curvature.dropped:
+        wary = self.caution > 0.0 and not self.curvature.dropped
+        if wary:
             bends = np.maximum(bends, self.caution * self.most_curved)
-        self.curvature.move(bends, self.share)
+        taken = self.curvature.move(bends, self.share, exact=wary or self._exact or self.share > 1.0)
+        self._exact, self._cost = False, 1.0 + self._full * taken / self.view.size
         with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
             v, curve = self._model_minimiser(tol)
             shed = self.penalty(self.w) - self.penalty(self.w + v)
@@ -148,19 +194,30 @@ class Descent:
         while not self._falls(value, before, t) and t > SHORTEST:
             t *= 0.5
             value = self.view.between(t) + self.penalty(w + t * v)
-        if t < 1.0:
+        if t == 1.0 and before - value > EXTEND * max(self.promised, ROUNDING * abs(before)):
+            t, value = self._extend(v, value)
+        if t != 1.0:
             v = t * v if t > SHORTEST else np.zeros_like(v)
             value = self.view.look(w + v) + self.penalty(w + v)
         self.w, self.value = w + v, value
         self.kept = (before - value) / self.promised if self.promised > 0.0 else 1.0
         self.memory.note(v, self.slope - slope)
         if t <= SHORTEST:
-            self.settled = self.caution >= 1.0
             self._beware()
-        elif t <= 0.25:
-            self.caution = max(4.0 * self.caution, CAUTION)
-        elif t == 1.0:
-            self.caution = self.caution / 4.0 if self.caution > 1e-3 else 0.0
+        elif self.kept < BAD:
+            self._raise_caution()
+        elif self.kept > GOOD:
+            self._relax_caution()
+
+    def _extend(self, v: Vector, value: float) -> tuple[float, float]:
+        """The t > 1 up to which F falls, by doubling: a loss that levels off is straight where the model curves."""
+        t = 1.0
+        while t < 1.0 / SHORTEST:
+            further = self.view.between(2.0 * t) + self.penalty(self.w + 2.0 * t * v)
+            if not further < value:
+                break
+            t, value = 2.0 * t, further
+        return t, value
 
     def _falls(self, value: float, before: float, t: float) -> bool:
         return value <= before - DECREASE * t * self.promised + ROUNDING * abs(before)

@@ -33,12 +33,14 @@ class RowCurvature:
     Attributes
     ----------
     dropped : whether the sample was of no use; then the diagonal is all that is known, and no other is drawn
+    exact : whether the sample was all rows
     diagonal : of the Hessian; empty where all rows are taken
     """
 
     def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
         self.view, self.sample = view, Sample(view, stream)
-        self.dropped, self.diagonal = False, np.zeros(0)
+        self.dropped, self.exact, self._all, self.diagonal = False, False, False, np.zeros(0)
+        self.effort = 1.0
         self._seen, self._mass = np.zeros(0), 0.0  # the diagonal when it was last seen
         self._rest = self._direction = np.zeros(view.gradient.size)
         self._chosen, self._scales, self._room = np.zeros(0, np.int64), np.zeros(0), np.zeros(view.gradient.size)
@@ -53,8 +55,12 @@ class RowCurvature:
         self.move(bends, share)
         return not self.dropped
 
-    def move(self, bends: Vector, share: float) -> int:
-        """A new sample of about share · size rows, or all of them where the share is 1 or more."""
+    def move(self, bends: Vector, share: float, exact: bool = False) -> int:
+        """A new sample of about share · size rows, or all of them where the share is 1 or more; once it was to be
+        `exact`, it is always all of them."""
+        self._all = self._all or exact
+        share = 1.0 if self._all else share
+        self.exact = share >= 1.0 and not self.dropped
         if not self.dropped:
             self.sample.begin(bends, afresh=True)
             picked, changes = self.sample.pick(bends, share)
@@ -107,8 +113,8 @@ class RowCurvature:
         p, energy = s.copy(), float(r @ s)
         if np.linalg.norm(r - self._rest) <= SAME * np.linalg.norm(r):
             p = self._direction  # F is what the model said, as a quadratic F is: conjugate gradients go on
-        goal = tol * energy
-        for _ in range(PRODUCTS):
+        goal = tol / self.effort**2 * energy
+        for _ in range(int(PRODUCTS * self.effort)):
             if not energy > goal:
                 break
             product[:] = held * p

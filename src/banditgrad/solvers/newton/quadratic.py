@@ -110,16 +110,16 @@ def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
 
     if not (np.isfinite(b).all() and np.isfinite(M).all()):  # overflow
         return np.full(b.size, np.nan)
-    d = np.arange(b.size)
-    held = HELD * np.abs(np.diag(M)) + l2
-    unit, ridge = float(np.abs(np.diag(M)).mean()) or 1.0, 0.0
+    d, diagonal = np.arange(b.size), np.abs(np.diag(M)) + l2
+    unit = np.where(diagonal > 0.0, diagonal, 1.0)  # of every coordinate: columns may differ by orders of magnitude
+    held, ridge = HELD * np.abs(np.diag(M)) + l2, 0.0
     while True:
         A = M.copy(order="F")
-        A[d, d] += held + ridge
+        A[d, d] += held + ridge * unit
         _, x, info = lapack.dposv(A, b, lower=1, overwrite_a=1)
         if info == 0 and np.isfinite(x).all():
             return np.asarray(x)
-        ridge = max(100.0 * ridge, 1e-12 * unit)
+        ridge = max(100.0 * ridge, 1e-12)
 
 
 @kernel

@@ -72,8 +72,9 @@ class SampledNewtonState:
         return share if share <= MOST else 1.0
 
     def begin(self, view: View, *, hold: float = 0.0) -> Descent:
-        curvature = self.kind(view.size)(view, self._stream)
-        return Descent(self._problem, view, curvature, self.share(view.size), self.w, hold=hold)
+        kind, share = self.kind(view.size), self.share(view.size)
+        full = kind.cost(self.costs) / self.costs.look
+        return Descent(self._problem, view, kind(view, self._stream), share, self.w, full=full, hold=hold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +142,12 @@ def _first_samples(problem: Any) -> list[int]:
 
 def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     """Come near the minimiser and look at all rows; False where the sampler drew what is not a row."""
+    start = np.zeros(problem.dimension) if state.dual is not None else state.w
     if _first_samples(problem) and not approach(problem, state, sampler):
         return False
     descent = state.begin(View(problem))
-    if state.dual is not None and not descent.value <= problem.value(zero := np.zeros(problem.dimension)):
-        state.w = zero  # the dual led nowhere
+    if state.w is not start and not descent.value <= problem.value(start):  # samples or the dual led nowhere
+        state.w = start
         descent = state.begin(View(problem))
     elif state.dual is not None:
         state.near = state.dual.near
@@ -190,6 +192,7 @@ def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
         state.dual.compile()
     view.look(np.zeros(problem.dimension))
     view.between(0.5)
+    view.entry_curvatures()
     zeros, one = np.zeros(problem.dimension), np.ones(1)
     for kind in {state.kind(m) for m in (*sizes, problem.n)}:
         curvature = kind(view, new_stream(0))
@@ -198,6 +201,7 @@ def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
             curvature.minimise(zeros, zeros, zeros, zeros, 1.0)
             Memory().minimise(zeros, zeros, zeros, zeros, 1.0)
         else:
+            curvature.sample.scale(view.bends, zeros)
             minimise_quadratic(np.eye(1), one, one, one, one, 1.0)
 
 

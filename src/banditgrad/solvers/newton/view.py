@@ -57,6 +57,12 @@ class View:
         _feedback(self.parts, self.chosen, self.margins, out)
         return out
 
+    def entry_curvatures(self) -> Vector:
+        """The mean square of each column's entries, times Σ_k bends_k (entries of row k)."""
+        squares, counts = np.zeros(self.gradient.size), np.zeros(self.gradient.size)
+        entries = float(_count_entries(self.parts.rows, self.chosen, self.bends, squares, counts))
+        return entries * squares / np.maximum(counts, 1.0)
+
     def rows(self, k: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of the problem that are the k-th of this view."""
         return k if self.all else self.chosen[k]
@@ -182,6 +188,23 @@ def add_squares(rows, i, scale, out):
         out[rows.column(i, k)] += scale * x * x
     if rows.intercept != 0.0:
         out[out.size - 1] += scale
+
+
+@kernel
+def _count_entries(rows, chosen, bends, squares, counts):
+    """Sums of squares and numbers of the entries of each column of the chosen rows; Σ_k bends_k (entries of row k)."""
+    total = 0.0
+    for m in range(chosen.size):
+        i = chosen[m]
+        if m + AHEAD < chosen.size:
+            rows.fetch(chosen[m + AHEAD])
+        add_squares(rows, i, 1.0, squares)
+        for k in range(rows.begin(i), rows.end(i)):
+            counts[rows.column(i, k)] += 1.0
+        total += bends[m] * (rows.end(i) - rows.begin(i) + rows.intercept)
+    if rows.intercept != 0.0:
+        counts[counts.size - 1] = chosen.size
+    return total
 
 
 @kernel
