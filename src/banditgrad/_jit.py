@@ -26,7 +26,7 @@ from numba.core.runtime import rtsys
 from numba.core.typing.templates import infer_getattr, make_overload_method_template
 from numba.extending import intrinsic, overload
 
-if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+if numba.config.DISABLE_JIT:
     raise ImportError("banditgrad only runs compiled, which NUMBA_DISABLE_JIT forbids. Unset it.")
 
 # "_nrt": False leaves out the reference counts of the arrays a part holds (the caller holds them anyway): a sampler's
