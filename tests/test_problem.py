@@ -192,7 +192,7 @@ def test_rows_that_are_changed_afterwards_are_not_read_out_of_bounds(name, small
     getattr(X, name)[3] += 1_000_000
     problem.check_rows()
     assert problem.value(w) == value
-    with pytest.raises(ValueError, match=r"X.indptr must not decrease|X has column indices from 0 to 10000"):
+    with pytest.raises(ValueError, match=r"X.indptr must not decrease|X was changed: .* outside 0..11"):
         large.check_rows()
 
 
