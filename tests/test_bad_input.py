@@ -25,22 +25,39 @@ def changed(array, index, value):
     return array
 
 
-def tampered_coo():
-    matrix = sp.coo_array(X)
-    matrix.coords = (np.array([0, 0, 1, 9], dtype=np.int32), matrix.coords[1])
+def swapped(form, **changes):
+    """A sparse array whose arrays were replaced behind scipy's back."""
+    matrix = sp.csr_array(X).asformat(form)
+    for name, value in changes.items():
+        setattr(matrix, name, value)
     return matrix
 
 
-def tampered_csc():
-    matrix = sp.csc_array(X)
-    matrix.indices = np.array([0, 2, 0, 77], dtype=np.int32)
+def ints(*values):
+    return np.array(values, dtype=np.int32)
+
+
+def long_dok():
+    matrix = sp.dok_array(X)
+    matrix._dict[(9, 0)] = 1.0
     return matrix
 
 
-def unsigned_indptr():
-    matrix = sp.csr_array(X)
-    matrix.indptr = np.array([0, 2_000_000_000, 3, 4], dtype=np.uint32)
+def long_lil():
+    matrix = sp.lil_array(X)
+    matrix.data[1] = [1.0] * 100_000
     return matrix
+
+
+def bsr(**changes):
+    matrix = sp.bsr_array(np.ones((4, 4)), blocksize=(2, 2))
+    for name, value in changes.items():
+        setattr(matrix, name, value)
+    return matrix
+
+
+def masked(values):
+    return np.ma.masked_array(values, mask=np.arange(np.size(values)).reshape(np.shape(values)) == 1)
 
 
 BAD_DATA = {
@@ -54,13 +71,86 @@ BAD_DATA = {
     "CSR indptr too long": (lambda: bg.Problem(tampered(indptr=[0, 2, 3, 400]), Y), ValueError, "at most 4"),
     "CSR indptr negative": (lambda: bg.Problem(tampered(indptr=[-5, 2, 3, 4]), Y), ValueError, "from 0"),
     "CSR indptr of wrong size": (lambda: bg.Problem(tampered(indptr=[0, 2, 4]), Y), ValueError, "4 entries"),
-    "CSR indptr unsigned, decreasing": (lambda: bg.Problem(unsigned_indptr(), Y), ValueError, "must not decrease"),
+    "CSR indptr unsigned, decreasing": (
+        lambda: bg.Problem(swapped("csr", indptr=np.array([0, 2_000_000_000, 3, 4], np.uint32)), Y),
+        ValueError,
+        "must not decrease",
+    ),
+    "CSR indptr in a column": (
+        lambda: bg.Problem(swapped("csr", indptr=ints([0], [2], [3], [4])), Y),
+        ValueError,
+        r"X.indptr must be one-dimensional, got shape \(4, 1\)",
+    ),
+    "CSR indices in a column": (
+        lambda: bg.Problem(swapped("csr", indices=ints([0], [1], [1], [0])), Y),
+        ValueError,
+        "X.indices must be one-dimensional",
+    ),
+    "CSR data in a column": (
+        lambda: bg.Problem(swapped("csr", data=np.ones((4, 1))), Y),
+        ValueError,
+        "X.data must be one-dimensional",
+    ),
+    "CSR indices not whole": (
+        lambda: bg.Problem(swapped("csr", indices=np.array([0.0, 1.0, 1.5, 0.0])), Y),
+        TypeError,
+        "X.indices must hold whole numbers, got dtype float64",
+    ),
+    "BSR indptr": (lambda: bg.Problem(bsr(indptr=ints(0, 10**6, 4)), np.ones(4)), ValueError, "must not decrease"),
+    "BSR indptr too long": (lambda: bg.Problem(bsr(indptr=ints(0, 2, 900)), np.ones(4)), ValueError, "at most 4"),
+    "BSR index": (
+        lambda: bg.Problem(bsr(indices=ints(0, 1, 0, 10**6)), np.ones(4)),
+        ValueError,
+        "block column indices from 0 to 1000000",
+    ),
+    "BSR blocks": (lambda: bg.Problem(bsr(data=np.ones((4, 3, 2))), np.ones(4)), ValueError, "blocks that fill"),
+    "DIA data too short": (
+        lambda: bg.Problem(swapped("dia", offsets=np.arange(-2, 2, dtype=np.int32)), Y),
+        ValueError,
+        "a row for each offset",
+    ),
+    "DIA offsets": (
+        lambda: bg.Problem(swapped("dia", offsets=ints(-1, 0, 2**31 - 1)), Y),
+        ValueError,
+        "X.offsets must be from -2 to 1",
+    ),
+    "LIL lists of two lengths": (lambda: bg.Problem(long_lil(), Y), ValueError, "lists of one length"),
+    "LIL index": (
+        lambda: bg.Problem(swapped("lil", rows=np.array([[0, 1], [7], [0]], dtype=object)), Y),
+        ValueError,
+        "column index outside 0..1",
+    ),
+    "DOK index": (lambda: bg.Problem(long_dok(), Y), ValueError, "index 9|indices from 0 to 9"),
+    "COO index not whole": (
+        lambda: bg.Problem(swapped("coo", coords=(np.array([0.0, 0.5, 1.0, 2.0]), ints(0, 1, 1, 0))), Y),
+        TypeError,
+        "row indices of X must hold whole numbers",
+    ),
+    "COO of two lengths": (
+        lambda: bg.Problem(swapped("coo", data=np.ones(10**6)), Y),
+        ValueError,
+        "X.row, X.col and X.data must be of one length",
+    ),
+    "masked y": (lambda: bg.Problem(X, masked(Y)), TypeError, "y is a masked array, 1 of its entries"),
+    "masked weights": (
+        lambda: bg.Problem(X, Y, sample_weight=masked(np.ones(3))),
+        TypeError,
+        "sample_weight is a masked array",
+    ),
     "norm overflows": (lambda: bg.Problem(X * 1e200, Y), ValueError, "Row 0 of X is too long"),
     "masked array": (lambda: bg.Problem(np.ma.masked_less(X, 0), Y), TypeError, "masked"),
     "CSR data too short": (lambda: bg.Problem(tampered(data=[1.0]), Y), ValueError, "at most 1"),
     "CSR with NaN": (lambda: bg.Problem(sp.csr_array(changed(X, (1, 1), np.nan)), Y), ValueError, "NaN .* row 1"),
-    "CSC index out of range": (lambda: bg.Problem(tampered_csc(), Y), ValueError, "row indices from 0 to 77"),
-    "COO index out of range": (lambda: bg.Problem(tampered_coo(), Y), ValueError, "row indices from 0 to 9"),
+    "CSC index out of range": (
+        lambda: bg.Problem(swapped("csc", indices=ints(0, 2, 0, 77)), Y),
+        ValueError,
+        "row indices from 0 to 77",
+    ),
+    "COO index out of range": (
+        lambda: bg.Problem(swapped("coo", coords=(ints(0, 0, 1, 9), ints(0, 1, 1, 0))), Y),
+        ValueError,
+        "row indices from 0 to 9",
+    ),
     "NaN in X": (lambda: bg.Problem(changed(X, (2, 0), np.nan), Y), ValueError, "NaN or an infinity in row 2"),
     "infinity in X": (lambda: bg.Problem(changed(X, (0, 0), -np.inf), Y), ValueError, "row 0"),
     "X with one dimension": (lambda: bg.Problem(X[0], Y), ValueError, "two-dimensional"),

@@ -1,18 +1,34 @@
 """Parts as compiled code: users' own parts, redefinitions, the cache across processes."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba.core.caching import FunctionCache
 
 import banditgrad as bg
-from banditgrad._jit import _PackageFiles, bridge, check_part, default, inline, kernel
+from banditgrad._jit import (
+    Kernel,
+    _PackageFiles,
+    _warn_of_no_cache,
+    bridge,
+    check_part,
+    default,
+    inline,
+    inline_sum,
+    kernel,
+    outline,
+)
 from banditgrad.losses import Loss
+from banditgrad.rows import Dense, squared_norms
 from banditgrad.samplers.base import SamplerState
 
 
@@ -202,11 +218,16 @@ def _thrice_all(x):
         x[k] = _thrice(x[k])
 
 
-def test_python_may_call_a_helper_that_has_no_way_in_from_python():
+@pytest.mark.parametrize("decorator", [inline, inline_sum, outline])
+def test_python_cannot_call_a_helper_by_mistake(decorator):
+    """It would run as plain Python, a hundred times slower."""
     x = np.ones(2)
     _thrice_all(x)
     assert x.tolist() == [3.0, 3.0]
-    assert _thrice(2.0) == 6.0
+    for helper in (_thrice, decorator(_thrice.py_func)):  # compiled already, and not yet
+        with pytest.raises(TypeError, match=r"_thrice can only be called from compiled code: .*kernel"):
+            helper(2.0)
+        assert helper.py_func(2.0) == 6.0
 
 
 def test_whole_numbers_do_not_compile_twice():
@@ -227,14 +248,20 @@ print("numba.np.linalg" in sys.modules)
 """
 
 
-def run_script(script, cache):
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        env={"NUMBA_CACHE_DIR": str(cache), "PATH": ""},
-        check=True,
+def copy_package(folder):
+    package = Path(bg.__file__).parent
+    shutil.copytree(package, folder / "banditgrad", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def run(script, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, **environment}
     )
+
+
+def run_script(script, cache):
+    done = run(script, NUMBA_CACHE_DIR=str(cache))
+    assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
@@ -319,11 +346,7 @@ class Huber(__import__("typing").NamedTuple):
 
 def test_the_cache_is_stale_when_any_source_changes(tmp_path):
     """numba alone would keep a kernel whose loss, in another file, was edited, and fail on a class that is no more."""
-    import shutil
-    from pathlib import Path
-
-    package = Path(bg.__file__).parent
-    shutil.copytree(package, tmp_path / "banditgrad", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(tmp_path)
     script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + SCRIPT
     before = run_script(script, tmp_path / "cache")
     losses = tmp_path / "banditgrad" / "losses.py"
@@ -335,3 +358,34 @@ def test_the_cache_is_stale_when_any_source_changes(tmp_path):
     after = run_script(script, tmp_path / "cache")
     assert after[:3] == ["1", "0", "1"]
     assert before[3] != after[3]
+
+
+def test_without_a_place_for_the_cache_it_compiles_and_says_so_once(tmp_path):
+    """As in a container that is read-only; files where folders should be keep out root as well."""
+    copy_package(tmp_path)
+    for folder in {path.parent for path in tmp_path.rglob("*.py")}:
+        (folder / "__pycache__").touch()
+    script = "import banditgrad as bg; print(bg.__file__, bg.Problem([[3.0], [4.0]], [1, -1]).smoothness)"
+    nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/cache", "NUMBA_CACHE_DIR": "/dev/null/numba"}
+    done = run(script, **nowhere, PYTHONPATH=str(tmp_path))
+    assert done.stdout.split(maxsplit=1) == [str(tmp_path / "banditgrad" / "__init__.py"), "[2.25 4.  ]\n"], done.stderr
+    assert done.stderr.count("Set NUMBA_CACHE_DIR") == 1
+
+
+def test_a_full_disk_only_costs_the_cache(monkeypatch):
+    def fail(*args):
+        raise OSError("No space left on device")
+
+    _warn_of_no_cache.cache_clear()
+    monkeypatch.setattr(FunctionCache, "save_overload", fail)
+    fresh = Kernel(squared_norms.py_func)
+    monkeypatch.setattr(fresh.dispatcher._cache, "load_overload", lambda *args: None)
+    out = np.zeros(1)
+    with pytest.warns(RuntimeWarning, match="Set NUMBA_CACHE_DIR"):
+        fresh(Dense(np.full((1, 2), 2.0), 0.0), out)
+    assert out == 8.0
+
+
+def test_without_a_compiler_there_is_one_sentence():
+    done = run("import banditgrad", NUMBA_DISABLE_JIT="1")
+    assert done.stderr.splitlines()[-1].startswith("ImportError: banditgrad only runs compiled")

@@ -123,8 +123,9 @@ def test_whole_numbers_are_data_too(small_data):
 
 
 @pytest.mark.parametrize("name", ["memory map", "fortran memory map", "float32", "float64", "csr_array", "csr int64"])
-def test_data_is_not_copied(small_data, tmp_path, name):
+def test_data_is_not_copied(small_data, tmp_path, name, monkeypatch):
     X, y = small_data
+    monkeypatch.setattr("banditgrad.rows.MOST_COPIED", 0)  # as if it were large
     form = every_form(X, tmp_path)[name]
     rows = bg.Problem(form, y).parts.rows
     if sp.issparse(form):
@@ -170,3 +171,32 @@ def test_rows_of_zeros_and_the_smallest_shapes():
 def test_tau_of_the_papers_data(real_data, name, tau):
     X, y = real_data(name)
     assert bg.Problem(X, y).tau == pytest.approx(tau, abs=0.01)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "dok", "lil"])
+def test_every_sparse_format_is_the_same_problem(form, small_data):
+    X, y = small_data
+    w = np.linspace(-1.0, 1.0, X.shape[1])
+    assert bg.Problem(sp.csr_array(X).asformat(form), y).value(w) == bg.Problem(sp.csr_array(X), y).value(w)
+
+
+@pytest.mark.parametrize("name", ["indices", "indptr"])
+def test_rows_that_are_changed_afterwards_are_not_read_out_of_bounds(name, small_data, monkeypatch):
+    X, y = sp.csr_array(small_data[0]), small_data[1]
+    w = np.ones(X.shape[1])
+    problem = bg.Problem(X, y)
+    value = problem.value(w)
+    monkeypatch.setattr("banditgrad.rows.MOST_COPIED", 10)
+    large = bg.Problem(X, y)
+    large.check_rows()
+    getattr(X, name)[3] += 1_000_000
+    problem.check_rows()
+    assert problem.value(w) == value
+    with pytest.raises(ValueError, match=r"X.indptr must not decrease|X was changed: .* outside 0..11"):
+        large.check_rows()
+
+
+def test_a_masked_array_without_masked_entries_is_an_array(small_data):
+    X, y = small_data
+    w = np.ones(X.shape[1])
+    assert bg.Problem(np.ma.asarray(X), np.ma.asarray(y)).value(w) == bg.Problem(X, y).value(w)

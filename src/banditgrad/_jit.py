@@ -10,6 +10,7 @@ import inspect
 import os
 import re
 import uuid
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from numbers import Real
@@ -19,11 +20,14 @@ from typing import Any, ClassVar
 import numba
 from llvmlite import ir
 from numba.core import types
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.errors import NumbaError
 from numba.core.runtime import rtsys
 from numba.core.typing.templates import infer_getattr, make_overload_method_template
 from numba.extending import intrinsic, overload
+
+if numba.config.DISABLE_JIT:
+    raise ImportError("banditgrad only runs compiled, which NUMBA_DISABLE_JIT forbids. Unset it.")
 
 # "_nrt": False leaves out the reference counts of the arrays a part holds (the caller holds them anyway): a sampler's
 # step takes 42 ns instead of 284. In return, compiled code cannot allocate: it writes into arrays it is given.
@@ -143,9 +147,15 @@ def outline(function: Callable[..., Any]) -> Any:
 
 
 def _helper(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            f"{function.__name__} can only be called from compiled code: call it in a function that is a `kernel`. "
+            f"{function.__name__}.py_func is the plain function."
+        )
+
     helper = numba.njit(**options)(function)
     helper._insert = lambda *args, **kwargs: None  # Python must not find what has no wrapper for it,
-    helper._compile_for_args = lambda *args, **kwargs: function  # and runs the plain function instead
+    helper._compile_for_args = refuse  # and asks for it here
     return helper
 
 
@@ -199,13 +209,35 @@ class _PackageCache(FunctionCache):
             return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        super().save_overload(sig, data)
+        try:
+            super().save_overload(sig, data)
+        except OSError:  # the disk is full, for one
+            _warn_of_no_cache()
+            return
         if self._cache_path not in self._tidied:
             self._tidied.add(self._cache_path)
             for path in Path(self._cache_path).glob("*.nb[ic]"):
                 if f"-{_STAMP}." not in path.name:
                     with suppress(OSError):  # another process was faster, or it is another user's
                         path.unlink()
+
+
+def _cache_of(function: Callable[..., Any]) -> Any:
+    try:
+        return _PackageCache(function)
+    except RuntimeError:  # numba knows no folder that it can write to
+        _warn_of_no_cache()
+        return NullCache()
+
+
+@functools.cache  # once, not for every kernel
+def _warn_of_no_cache() -> None:
+    warnings.warn(
+        "banditgrad cannot keep its compiled code: there is no folder to write it to, or no room. It will compile in "
+        "every process anew, which takes seconds. Set NUMBA_CACHE_DIR to a folder that can be written to.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 class Kernel:
@@ -221,7 +253,7 @@ class Kernel:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.dispatcher = numba.njit(**_KERNEL)(function)
         if function.__module__.startswith("banditgrad."):  # a user's kernel may use globals that the cache cannot see
-            self.dispatcher._cache = _PackageCache(function)
+            self.dispatcher._cache = _cache_of(function)
         self.twins: dict[tuple[type, ...], Any] = {}
 
     def __call__(self, *args: Any) -> Any:

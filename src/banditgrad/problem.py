@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from banditgrad._jit import bridge, check_part, kernel, prefetch
 from banditgrad.losses import Logistic, Loss
 from banditgrad.penalties import Penalty, Zero
-from banditgrad.rows import add, as_rows, dot, finite_norms, read_only
+from banditgrad.rows import add, as_rows, check_in_place, dot, finite_norms, read_only, refuse_masked
 
 Vector = NDArray[np.float64]
 
@@ -107,6 +107,8 @@ class Problem:
     ----------
     X : array of shape (n, d), or scipy sparse array or matrix
         float32 and float64 rows in C order, memory-mapped arrays and CSR are used in place; other input is converted.
+        The `indices` and `indptr` of a CSR matrix with more than four million entries, which are not copied, must not
+        be changed while the problem is in use.
     y : array of shape (n,)
         Targets; classification losses expect -1 and +1.
     loss : Loss
@@ -238,6 +240,10 @@ class Problem:
         _penalty_cost(self.penalty, nothing, 0)
         _prox_all(self.penalty, nothing, 1.0, 0)
 
+    def check_rows(self) -> None:
+        """Refuse a large CSR matrix whose indices were changed since, before compiled code trusts them."""
+        check_in_place(self.parts.rows, self.n, self.d)
+
     def check_point(self, w: ArrayLike) -> Vector:
         """w as a float64 array of the right length."""
         w = np.ascontiguousarray(w, dtype=np.float64)
@@ -261,6 +267,7 @@ def optimal_variance(a: Vector) -> float:
 
 
 def _vector(values: ArrayLike, n: int, name: str) -> Vector:
+    refuse_masked(values, name)
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")

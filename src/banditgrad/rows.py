@@ -1,8 +1,9 @@
 """The feature vectors x_i behind one interface, so that one kernel serves dense and sparse data.
 
-`as_rows` is the door: it takes what users have, checks it so that compiled code can never read out of bounds, and
-keeps it in place. Dense rows are used as they lie, memory-mapped files included; CSR likewise; other sparse formats
-are converted to CSR.
+`as_rows` is the door: it takes what users have and checks it so that compiled code can never read out of bounds. Dense
+rows are used as they lie, memory-mapped files included, and so are the values of CSR; other sparse formats are
+converted to CSR. The indices of CSR are copied, so that nobody can change them after the check; where there are too
+many to copy, nobody may, and `check_in_place` looks again.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -12,6 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline, inline_sum, kernel, prefetch
+
+MOST_COPIED = 2**22  # column indices; to copy more takes longer than a tenth of a pass
 
 
 @bridge
@@ -160,12 +163,18 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def _float_array(X: Any) -> NDArray[Any]:
     array = np.asanyarray(X)
-    if isinstance(array, np.ma.MaskedArray):
-        raise TypeError("X is a masked array. Fill or impute what is masked first.")
+    refuse_masked(array, "X")
     if array.dtype.kind not in "fiub":
         raise TypeError(f"X must hold real numbers, got dtype {array.dtype}.")
     native = array.dtype.isnative and array.dtype in (np.float32, np.float64)
     return array if native else array.astype(np.float64)
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Conversions to a plain array would show what is behind the mask."""
+    if np.ma.is_masked(values):
+        count = np.ma.count_masked(values)
+        raise TypeError(f"{name} is a masked array, {count} of its entries are masked. Fill or drop them first.")
 
 
 def is_memory_mapped(array: Any) -> bool:
@@ -186,12 +195,14 @@ def _sparse_rows(X: Any, intercept: float) -> Csr:
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got a sparse array of shape {X.shape}.")
     _expect_some(X.shape)
-    if X.format != "csr":
-        _check_coordinates(X)
+    users_own = X.format == "csr"
+    if not users_own:
+        _CHECKS[X.format](X)
         X = X.tocsr()
-    data = _float_array(X.data)
-    indptr, indices = X.indptr, X.indices
-    _check_indptr(indptr, X.shape[0], min(indices.size, data.size))
+    data, indices, indptr = _float_array(X.data), X.indices, X.indptr
+    if users_own and np.size(indices) <= MOST_COPIED:
+        indices, indptr = np.array(indices), np.array(indptr)
+    _check_compressed(indptr, indices, data, X.shape[0])
     if indices.dtype not in (np.int32, np.int64):
         indices = indices.astype(np.int64)
     if indptr.dtype != indices.dtype:
@@ -209,26 +220,89 @@ def _sparse_rows(X: Any, intercept: float) -> Csr:
     return rows._replace(intercept=intercept)
 
 
-def _check_coordinates(X: Any) -> None:
-    """Before scipy's converters, which trust the indices, are run on CSC or COO data."""
-    if X.format == "csc":
-        _check_indptr(X.indptr, X.shape[1], min(X.indices.size, X.data.size))
-        _expect_range("row", X.indices, X.shape[0])
-    elif X.format == "coo":
-        _expect_range("row", X.row, X.shape[0])
-        _expect_range("column", X.col, X.shape[1])
+def check_in_place(rows: Dense | Csr, n: int, d: int) -> None:
+    """Refuse indices that were not copied and are no longer what was checked; costs about a twentieth of a pass."""
+    if isinstance(rows, Csr) and rows.indices.size > MOST_COPIED:
+        _check_compressed(rows.indptr, rows.indices, rows.data, n)
+        if rows.indices[: rows.indptr[-1]].max(initial=0) >= d:  # what was negative is now very large
+            raise ValueError(f"X was changed: it has a column index outside 0..{d - 1} now.")
+
+
+# Before scipy's converters, which trust what they are given, are run: a check for every format but CSR.
+
+
+def _check_csc(X: Any) -> None:
+    _check_compressed(X.indptr, X.indices, X.data, X.shape[1])
+    _expect_range("row", X.indices, X.shape[0])
+
+
+def _check_bsr(X: Any) -> None:
+    height, width = X.data.shape[1:] if X.data.ndim == 3 else (0, 0)
+    if not (height and width) or X.shape[0] % height or X.shape[1] % width:
+        raise ValueError(f"X.data must hold blocks that fill the shape {X.shape}, got shape {X.data.shape}.")
+    _check_compressed(X.indptr, X.indices, X.data[:, 0, 0], X.shape[0] // height)
+    _expect_range("block column", X.indices, X.shape[1] // width)
+
+
+def _check_coo(X: Any) -> None:
+    if not X.row.shape == X.col.shape == X.data.shape:
+        sizes = f"{X.row.shape}, {X.col.shape} and {X.data.shape}"
+        raise ValueError(f"X.row, X.col and X.data must be of one length, got shapes {sizes}.")
+    _expect_range("row", X.row, X.shape[0])
+    _expect_range("column", X.col, X.shape[1])
+
+
+def _check_dia(X: Any) -> None:
+    if X.data.ndim != 2 or X.offsets.shape != X.data.shape[:1]:
+        raise ValueError(f"X.data must have a row for each offset, got {X.data.shape} for offsets {X.offsets.shape}.")
+    _expect_whole("X.offsets", X.offsets)
+    n, d = X.shape
+    if X.offsets.size and not (X.offsets.min() > -n and X.offsets.max() < d):
+        raise ValueError(f"X.offsets must be from {1 - n} to {d - 1}, got {X.offsets.min()} to {X.offsets.max()}.")
+
+
+def _check_lil(X: Any) -> None:
+    counts = [[len(entries) for entries in part] for part in (X.rows, X.data)]
+    if len(counts[0]) != X.shape[0] or counts[0] != counts[1]:
+        raise ValueError(f"X.rows and X.data must be {X.shape[0]} pairs of lists of one length.")
+
+
+def _check_dok(X: Any) -> None:
+    _check_coo(X.tocoo())
+
+
+_CHECKS = {
+    "csc": _check_csc,
+    "bsr": _check_bsr,
+    "coo": _check_coo,
+    "dia": _check_dia,
+    "lil": _check_lil,
+    "dok": _check_dok,
+}
+
+
+def _expect_whole(name: str, indices: NDArray[Any]) -> None:
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold whole numbers, got dtype {indices.dtype}.")
+    if indices.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {indices.shape}.")
 
 
 def _expect_range(kind: str, indices: NDArray[Any], bound: int) -> None:
+    _expect_whole(f"The {kind} indices of X", indices)
     if indices.size and not (indices.min() >= 0 and indices.max() < bound):
         raise ValueError(
             f"X has {kind} indices from {indices.min()} to {indices.max()}, its shape allows 0 to {bound - 1}."
         )
 
 
-def _check_indptr(indptr: NDArray[Any], count: int, stored: int) -> None:
-    if indptr.dtype.kind not in "iu":
-        raise TypeError(f"X.indptr must hold whole numbers, got dtype {indptr.dtype}.")
+def _check_compressed(indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], count: int) -> None:
+    """That row i, or column i, of `count` has the entries indptr[i] to indptr[i + 1]."""
+    _expect_whole("X.indptr", indptr)
+    _expect_whole("X.indices", indices)
+    if data.ndim != 1:
+        raise ValueError(f"X.data must be one-dimensional, got shape {data.shape}.")
+    stored = min(indices.size, data.size)
     if indptr.size != count + 1:
         raise ValueError(f"X.indptr must have {count + 1} entries, got {indptr.size}.")
     if indptr[0] != 0 or indptr[-1] > stored:

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -133,6 +134,39 @@ def test_predict_needs_no_labels(run, files, tmp_path):
     code, out, err = run("predict", tmp_path / "model", tmp_path / "new.csv")
     assert code == 0, err
     assert len(out.splitlines()) == 401
+
+
+def test_labels_that_look_like_formulas_are_text_in_csv(run, files, tmp_path):
+    frame = pd.read_csv(files / "rows.csv").drop(columns=["id", "weight"])
+    frame["bought"] = frame["bought"].map({"yes": "=1+1", "no": "-no"})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    assert run("fit", tmp_path / "rows.csv", "--label", "bought", "--out", tmp_path / "model")[0] == 0
+    _, out, _ = run("predict", tmp_path / "model", tmp_path / "rows.csv")
+    assert set(out.splitlines()[1:]) == {"'=1+1", "'-no"}
+
+
+COMPARE = ("--samplers", "uniform", "--solvers", "saga", "--passes", "1", "--seeds", "1")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [(("inspect",), "tau = max L / mean L"), (("compare", *COMPARE), "F - F*"), (("compare", *COMPARE, "--json"), "")],
+    ids=["inspect", "compare", "compare as JSON"],
+)
+def test_characters_that_an_encoding_lacks_do_not_stop_a_command(
+    run, files, tmp_path, monkeypatch, words, shown, encoding
+):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", stream)
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(words[0], files / "rows", *words[1:])
+    assert code == 0, err
+    stream.flush()
+    out = stream.buffer.getvalue().decode(encoding)
+    assert shown in out
+    if "--json" in words:
+        assert float(json.loads(out)["settings"]["τ"]) > 1.0
 
 
 def test_fit_tells_what_a_sampling_solver_bought(run, files, tmp_path):

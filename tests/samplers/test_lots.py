@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import banditgrad as bg
@@ -167,6 +167,7 @@ def depths(book, r, one_by_one, together):
     fill_depths(book, r, together, r.size)
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.lists(st.integers(0, 1000), min_size=WINDOW + 1, max_size=WINDOW + 1).filter(any), st.integers(1, WINDOW + 1))
 def test_the_bucket_is_found_without_a_branch(counts, used):
     book = np.zeros(BOOK_SIZE, np.int64)

@@ -1,8 +1,11 @@
 """What every sampler must do, one row of tables.py each."""
 
+import os
 import pickle
+import subprocess
+import sys
 import threading
-from copy import deepcopy
+from copy import copy, deepcopy
 
 import numpy as np
 import pytest
@@ -149,11 +152,13 @@ def test_a_foreign_or_damaged_state_is_refused():
         replay.load_state_dict({**replay.state_dict(), "position": np.array([10**12])})
 
 
-@pytest.mark.parametrize("copy", [lambda s: pickle.loads(pickle.dumps(s)), deepcopy], ids=["pickle", "deepcopy"])
-def test_a_copy_goes_its_own_way(copy, feedback):
+@pytest.mark.parametrize(
+    "way", [lambda s: pickle.loads(pickle.dumps(s)), deepcopy, copy], ids=["pickle", "deep", "copy"]
+)
+def test_a_copy_goes_its_own_way(way, feedback):
     sampling = started("Mabs", feedback)
     adapt(sampling, feedback[0], rounds=5)
-    other = copy(sampling)
+    other = way(sampling)
     before = other.probabilities()
     np.testing.assert_array_equal(sampling.draw(100)[0], other.draw(100)[0])
     adapt(sampling, feedback[0], rounds=5)
@@ -268,3 +273,69 @@ def test_replay_draws_what_it_is_given():
     np.testing.assert_array_equal(reported, p[i])
     with pytest.raises(ValueError, match="from 0 to 2"):
         bg.Replay([3]).start(3)
+
+
+USES = {
+    "load_state_dict": lambda sampling, saved: sampling.load_state_dict(saved),
+    "deepcopy": lambda sampling, saved: deepcopy(sampling),
+    "copy": lambda sampling, saved: copy(sampling),
+    "pickle": lambda sampling, saved: pickle.dumps(sampling),
+    "state_dict": lambda sampling, saved: sampling.state_dict(),
+    "statistics": lambda sampling, saved: sampling.statistics(),
+    "draw": lambda sampling, saved: sampling.draw(3),
+    "probabilities": lambda sampling, saved: sampling.probabilities(),
+    "update": lambda sampling, saved: sampling.update([0], [1.0], [0.1]),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_one_thread_at_a_time_uses_the_state(use):
+    sampling = bg.Mabs().start(N, seed=0)
+    saved, inside, leave = sampling.state_dict(), threading.Event(), threading.Event()
+    use(sampling, saved)  # what it needs is compiled
+    first = threading.Thread(target=sampling.apply, args=(lambda state: inside.set() or leave.wait(),))
+    second = threading.Thread(target=use, args=(sampling, saved))
+    first.start()
+    inside.wait()
+    second.start()
+    second.join(timeout=0.1)
+    waits = second.is_alive()
+    leave.set()
+    first.join()
+    second.join()
+    assert waits
+
+
+FORK = """
+import os, signal, threading, time
+import banditgrad as bg
+
+sampling, inside = bg.Mabs().start(50, seed=0), threading.Event()
+sampling.draw()
+
+def half_done(state):
+    state.total[0] = -1.0
+    inside.set()
+    time.sleep(0.3)
+    state.total[0] = 1.0
+
+thread = threading.Thread(target=sampling.apply, args=(lambda state: half_done(state.urn),))
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    whole = sampling.state.urn.total[0] == 1.0
+    sampling.draw()
+    bg.Mabs().start(5).draw()
+    os._exit(0 if whole else 1)
+sampling.draw()
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_may_draw_while_threads_of_its_parent_do():
+    """It gets a state that no thread is at work on, and a lock that no thread holds."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0\n"

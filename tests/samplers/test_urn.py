@@ -167,6 +167,30 @@ def test_log_weights_of_a_hundred_thousand():
     assert chi_square_passes(counts, 0.6 * p + 0.4 / 50)
 
 
+@pytest.mark.parametrize(("exponent", "factor"), [(2**31 - 300, math.e), (-(2**29), 1.0 / math.e)])
+def test_exponents_do_not_run_out_of_bits(exponent, factor):
+    """As after more than a thousand million updates of the same few items."""
+    urn = filled([1.0, 2.0, 4.0, 0.0, 3.0])
+    positive = urn.slots["m"] > 0.0
+    urn.slots["e"][positive] += exponent
+    urn.book[BASE] += exponent
+    items = np.tile([0, 1, 2, 4], 500)
+    multiply_one_by_one(urn, items, np.full(items.size, factor))
+    np.testing.assert_allclose(all_shares(urn), [0.1, 0.2, 0.4, 0.0, 0.3], rtol=1e-12)
+    check_order(urn)
+    assert abs(urn.book[BASE]) < 2000
+    assert urn.book[MOVES] > 10  # subtracting once was enough
+
+
+def test_a_weight_that_keeps_falling_stays_positive():
+    urn = filled([1.0, 1.0])
+    multiply_one_by_one(urn, np.array([0]), np.array([1e-300]))
+    urn.slots["e"][urn.where[0]] = -(2**31) + 400
+    multiply_one_by_one(urn, np.zeros(2, np.int64), np.full(2, 1e-100))
+    assert all_shares(urn).tolist() == [0.0, 1.0]
+    check_order(urn)
+
+
 def weights_and_total(urn):
     weights = urn.slots["m"] * np.exp2(np.maximum(urn.slots["e"] - urn.book[BASE], -1000).astype(float))
     return math.fsum(weights), urn.total.sum()

@@ -17,6 +17,7 @@ from banditgrad.cli.demo import demo
 from banditgrad.cli.fit import fit
 from banditgrad.cli.inspect import inspect
 from banditgrad.cli.predict import predict
+from banditgrad.cli.screen import never_fail_to_encode
 
 app = typer.Typer(
     name="banditgrad",
@@ -52,6 +53,7 @@ app.command()(demo)
 
 def main() -> None:
     """The entry point: what users can mend is told in one line, without a traceback."""
+    never_fail_to_encode()
     try:
         app()
     except BrokenPipeError:  # the reader, `head` for one, has seen enough

@@ -1,7 +1,5 @@
 """`banditgrad predict`: use a trained model."""
 
-import csv
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +7,7 @@ import numpy as np
 import typer
 
 from banditgrad.cli import inputs, screen
+from banditgrad.report.files import csv_text
 
 
 def predict(
@@ -57,8 +56,4 @@ def predict(
 
 
 def _csv(columns: dict[str, Any]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True))
-    return text.getvalue()
+    return csv_text(columns, zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True))

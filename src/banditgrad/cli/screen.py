@@ -1,7 +1,9 @@
 """What commands print: results to standard output, everything else to standard error."""
 
+import codecs
 import json
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,15 +16,46 @@ from rich.table import Table
 
 from banditgrad.minimise import Progress
 
-__all__ = ["err", "escape", "facts", "number", "out", "pass_by_pass", "print_json", "table", "working"]
+__all__ = [
+    "err",
+    "escape",
+    "facts",
+    "never_fail_to_encode",
+    "number",
+    "out",
+    "pass_by_pass",
+    "print_json",
+    "table",
+    "working",
+]
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+_IN_ASCII = {"τ": "tau", "−": "-", "–": "-", "×": "x", "∝": "~"}
+
+
+def never_fail_to_encode() -> None:
+    """Let characters that the terminal's encoding lacks become what is nearest in ASCII, or their code."""
+    codecs.register_error("nearest", _nearest)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="nearest")
+
+
+def _nearest(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    codes = (_IN_ASCII.get(each) or each.encode("ascii", "backslashreplace").decode() for each in lacking)
+    return "".join(codes), error.end
+
+
 def print_json(content: Any) -> None:
     """One JSON object; numbers that JSON does not know become null."""
-    print(json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False))
+    unicode = (sys.stdout.encoding or "utf").lower().startswith("utf")
+    print(json.dumps(_plain(content), indent=2, ensure_ascii=not unicode, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:

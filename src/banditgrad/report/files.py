@@ -4,7 +4,9 @@ import csv
 import io
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,21 +38,39 @@ def write_atomically(path: Path, content: bytes) -> Path:
     return path
 
 
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """CSV in which no text is a formula to a spreadsheet: an apostrophe comes before what would begin one."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows(map(_harmless, row) for row in (header, *rows))
+    return text.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) and not _is_number(cell):
+        return f"'{cell}"
+    return cell
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
 def panel_csv(panel: Panel) -> bytes:
     """Every x of any curve, and each curve's median, low and high there; empty where a curve has no value."""
     xs = sorted({float(x) for curve in panel.curves for x in curve.points[0]})
-    columns: list[list[str]] = [[repr(x) for x in xs]]
+    columns: list[list[Any]] = [list(xs)]
     for curve in panel.curves:
         x, *values = curve.points
         place = np.searchsorted(xs, x)
         for column in values:
-            cells = [""] * len(xs)
+            cells: list[Any] = [""] * len(xs)
             for at, value in zip(place, column, strict=True):
-                cells[at] = "" if np.isnan(value) else repr(float(value))
+                cells[at] = "" if np.isnan(value) else float(value)
             columns.append(cells)
     header = [f"{curve.name} {part}" for curve in panel.curves for part in ("median", "low", "high")]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["x", *header])
-    writer.writerows(zip(*columns, strict=True))
-    return text.getvalue().encode("utf-8", "replace")
+    return csv_text(["x", *header], zip(*columns, strict=True)).encode("utf-8", "replace")

@@ -5,9 +5,13 @@ arrays to draw into and learn from, usable from Python for any algorithm with an
 state inside, a NamedTuple with the methods of `SamplerState`, is what solvers hand to their kernels.
 """
 
+import copy
 import math
+import os
 import threading
+import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -128,14 +132,27 @@ class Sampling:
     def __init__(self, sampler: Sampler, n: int, state: Any) -> None:
         self.sampler, self.n = sampler, n
         self.state = check_part(state, SamplerState, f"the state of {type(sampler).__name__}", floats=False)
+        self._open()
+
+    def _open(self) -> None:
         self._lock = threading.Lock()  # compiled code runs without the GIL
-        self._room = new_lot(n, 0)
+        self._room = new_lot(self.n, 0)
+        with _no_fork:
+            _open_samplings.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_room")}
+        """For pickles and copies, which never share arrays with the original: they would not share its lock."""
+        own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_room")}
+        return {**own, "state": self.apply(copy.deepcopy)}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
-        vars(self).update(attributes, _lock=threading.Lock(), _room=new_lot(attributes["n"], 0))
+        vars(self).update(attributes)
+        self._open()
+
+    def apply(self, function: Callable[..., Any], *args: Any) -> Any:
+        """function(state, *args), a kernel for one, while no other thread uses the state."""
+        with self._lock:
+            return function(self.state, *args)
 
     def _lot(self, size: int) -> Lot:
         """Room for `size` draws: that of the last time if it had the same size."""
@@ -189,13 +206,12 @@ class Sampling:
 
     def statistics(self) -> dict[str, float]:
         """How the run went: the largest probability, and what the sampler itself counts."""
-        own = self.state.statistics() if hasattr(self.state, "statistics") else {}
+        own = self.apply(lambda state: state.statistics()) if hasattr(self.state, "statistics") else {}
         return {"largest_probability": float(self.probabilities().max()), **own}
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """The whole state as arrays, by name; copies, exact to the bit."""
-        with self._lock:
-            return {name: np.array(value) for name, value in _leaves(self.state)}
+        return self.apply(lambda state: {name: np.array(value) for name, value in _leaves(state)})
 
     def load_state_dict(self, saved: dict[str, ArrayLike]) -> None:
         """Go on from a saved state of the same sampler with the same n."""
@@ -216,14 +232,14 @@ class Sampling:
                 raise ValueError(f"This is a state of another {who}: its {name} is {theirs}, here it is {mine}.")
         for check in _checks(self.state, arrays):
             raise ValueError(f"This state of {who} is damaged: {check}.")
-        for name, mine in leaves.items():
-            if isinstance(mine, np.ndarray):
-                mine[...] = arrays[name]
+        with self._lock:
+            for name, mine in leaves.items():
+                if isinstance(mine, np.ndarray):
+                    mine[...] = arrays[name]
 
     def _probability(self, i: NDArray[np.int64]) -> NDArray[np.float64]:
         p = np.empty(i.size)
-        with self._lock:
-            _probabilities(self.state, i, p)
+        self.apply(_probabilities, i, p)
         return p
 
     def _check_items(self, i: ArrayLike) -> NDArray[np.int64]:
@@ -233,6 +249,27 @@ class Sampling:
         if items.size and not (items.min() >= 0 and items.max() < self.n):
             raise ValueError(f"Indices must be from 0 to {self.n - 1}, got {items.min()} to {items.max()}.")
         return items.astype(np.int64)
+
+
+_open_samplings: weakref.WeakSet[Sampling] = weakref.WeakSet()
+_no_fork = threading.Lock()
+
+
+def _before_fork() -> None:
+    """Wait for what other threads do with samplings: the child gets whole states, and locks that it can open."""
+    _no_fork.acquire()
+    for sampling in _open_samplings:
+        sampling._lock.acquire()
+
+
+def _after_fork() -> None:
+    for sampling in _open_samplings:
+        sampling._lock.release()
+    _no_fork.release()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def _pieces(count: int) -> list[slice]:

@@ -2,7 +2,8 @@
 
 A weight is m 2^e with m in [1, 2). Slots of equal e, a *bucket*, lie together, in ascending e. Bucket b holds the
 exponent BASE + b; bucket 0 also holds all that is lighter, with exponents of its own. When the highest bucket leaves
-the book, the base slides up and low buckets become one; when it falls, the slots are sorted afresh.
+the book, the base slides up and low buckets become one; when it falls, the slots are sorted afresh. Exponents are held
+in 32 bits: when the base is FAR from zero, the next sort subtracts the largest from all of them.
 
 Sums of bounds are brought up to date when they are next needed: many moves may come before that. Helpers take single
 arrays rather than the urn: a tuple of arrays is dear to compile.
@@ -15,7 +16,9 @@ from banditgrad._jit import bits_float, inline, outline
 SLOT = np.dtype([("m", "f8"), ("e", "i4"), ("id", "i4")])
 BUCKETS = 256
 WINDOW = 32  # with fewer than 2^31 items the sum of bounds fits 63 bits
+FAR = 2**28
 NEVER = -(2**30)  # the exponent of a weight of zero
+LOWEST = NEVER + 1  # of a positive weight; one that is lighter still is kept there
 
 # The layout of `book`.
 BASE, TOP = 0, 1  # exponent of bucket 0; highest bucket in use
@@ -151,7 +154,7 @@ def after_move(book, old, new, n):
         # Sort afresh when merged buckets come into the window or rounding of the sum begins to show: at the latest
         # before it matters, but not again and again for one item that goes up and down.
         fall = book[PEAK] - top
-        return top < WINDOW or fall > 48 or (fall > WINDOW and book[MOVES] > n // 16)
+        return top < WINDOW or fall > 48 or (fall > WINDOW and book[MOVES] > n // 16) or abs(book[BASE]) > FAR
     return False
 
 
@@ -174,9 +177,20 @@ def rebuild(slots, where, book, total):
     largest = np.int64(NEVER)
     for k in range(where.size):
         largest = max(largest, np.int64(slots[k].e))
+    if abs(largest) > FAR // 2:
+        _subtract(slots, largest)
+        largest = np.int64(0)
     open_book(book, largest)
     _sort(slots, where, book)
     close_book(slots, where, book, total)
+
+
+@outline
+def _subtract(slots, shift):
+    """Divide all weights by 2^shift."""
+    for k in range(slots.size):
+        if slots[k].m > 0.0:
+            slots[k].e = max(np.int64(slots[k].e) - shift, LOWEST)
 
 
 @outline

@@ -24,6 +24,7 @@ from banditgrad.samplers.buckets import (
     BOOK_SIZE,
     BUCKETS,
     ENDS,
+    LOWEST,
     NEVER,
     PEAK,
     SLOT,
@@ -200,7 +201,7 @@ class Urn(NamedTuple):
         old, new = max(old_e - base, 0), max(e - base, 0)
         k = move(slots, where, book, k, old, new)
         slots[k].m = m
-        slots[k].e = e
+        slots[k].e = max(e, LOWEST)
         slots[k].id = item
         where[item] = k
         if after_move(book, old, new, where.size):
@@ -227,7 +228,7 @@ class Urn(NamedTuple):
         if not sound:
             return ["the slots of its urn do not fit together"]
         fresh = book.copy()
-        sum_bounds(fresh)
+        _sum_bounds(fresh)
         exact = float(np.sum(np.ldexp(m, np.maximum(e - book[BASE], -1000))))
         sums = (book[STALE] != 0 or (fresh == book).all()) and abs(total.sum() - exact) <= 1e-6 * exact
         return [] if sums else ["the sums of its urn do not fit the slots"]
@@ -246,6 +247,11 @@ def fill(urn: Urn, weights: NDArray[np.float64]) -> None:
     if not (np.isfinite(weights).all() and weights.min() >= 0.0 and weights.max() > 0.0):
         raise ValueError("The weights of an urn must be finite, not negative and not all zero.")
     _fill(urn, weights)
+
+
+@kernel
+def _sum_bounds(book):
+    sum_bounds(book)
 
 
 @kernel

@@ -61,8 +61,7 @@ class Dealer:
         draw = self.outstanding[number]
         moments = np.empty(2)
         offset = -1.0 if draw.adaptive else number * GOLDEN % 1.0
-        with self.sampling._lock:
-            learned = _learn(self.sampling.state, self.n, draw.i, draw.p, norms, offset, moments)
+        learned = self.sampling.apply(_learn, self.n, draw.i, draw.p, norms, offset, moments)
         if not learned:
             raise ValueError(
                 "BanditBatchSampler.update expects norms that are finite and not negative, got "
