@@ -45,6 +45,20 @@ def test_index_for_index(rows):
     assert moved.noise[0] == pytest.approx(moved.noise[1])  # p is uniform
 
 
+def test_a_round_runs_compiled_code_only(monkeypatch):
+    """The table of powers has a row per feature: filled by plain Python it would take all the time."""
+    problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
+    loop, w = Loop(problem, bg.Auto(), "auto", 0), np.zeros(6)
+    moved = [loop.run(problem, w, problem.gradient(w), 1.0, careful=True).w]
+
+    def refuse(*args):
+        raise AssertionError("plain Python filled the table")
+
+    monkeypatch.setattr("banditgrad.solvers.drift.refill", refuse)
+    moved.append(loop.run(problem, w, problem.gradient(w), 1.0, careful=True).w)
+    assert all(np.isfinite(each).all() for each in moved)
+
+
 def test_at_the_minimiser_it_stands_still():
     problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
     w = bg.minimise(problem, passes=3000, seed=0, tol=1e-13).w

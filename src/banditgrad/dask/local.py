@@ -20,7 +20,7 @@ from banditgrad.problem import Problem
 from banditgrad.rows import add, dot
 from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers.base import BAD_INDEX, LATER, Batch, draw_batch, new_batch
-from banditgrad.solvers.drift import arrived, depart, new_drift
+from banditgrad.solvers.drift import arrived, new_drift
 from banditgrad.solvers.newton.solver import SampledNewton, approach, sample_sizes
 from banditgrad.solvers.pace import LARGEST, Pace, keep_pace, largest_curve, new_pace, note
 
@@ -124,14 +124,20 @@ class Loop:
     def _depart(self, w: Vector, gradient: Vector) -> None:
         drift, pace = self.state.drift, self.state.pace
         drift.w[:], drift.g[:], drift.total[:], self.state.noise[:] = w, gradient, 0.0, 0.0
-        drift.change_step(pace.step[0])
-        depart(drift)
+        _set_out(drift, pace.step[0])
 
     def _slow_down(self) -> None:
         pace = self.state.pace
         if pace.automatic:
             pace.step[0] = max(pace.step[0] / RETREAT, self._safe)
             pace.sums[LARGEST] = pace.safety / pace.step[0]
+
+
+@kernel
+def _set_out(drift, gamma):
+    """Make the drift ready for steps of length γ from its w."""
+    drift.change_step(gamma)
+    drift.depart()
 
 
 @kernel
