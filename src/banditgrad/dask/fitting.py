@@ -27,6 +27,7 @@ from banditgrad.solvers.pace import check_step_size
 Vector = NDArray[np.float64]
 
 NAMED = ("auto", "proxsvrg")
+MOST_FEATURES = 1000  # of which a Hessian is sent: half of it takes 4 MB
 ATTRIBUTES = ("classes_", "coef_", "intercept_", "n_iter_", "solver_", "objective_", "history_",
               "effective_variance_ratio_", "n_features_in_", "feature_names_in_")  # fmt: skip
 
@@ -97,7 +98,8 @@ class OnDask:
         held = Held(crew, [partitions[k] for k in used], [shares[k] for k in used])
         smoothness = sum(share * each.smoothness for share, each in zip(shares, facts, strict=True))
         d = self.n_features_in_
-        shape = Shape(*task.penalty.shrinkage(), penalised=d, smoothness=smoothness)
+        few = d <= MOST_FEATURES and hasattr(task.loss, "second_derivative")
+        shape = Shape(*task.penalty.shrinkage(), penalised=d, smoothness=smoothness, hessian=few)
         problems = 1 if task.positive is None else len(task.positive)
         starts = self._starts(d, problems) if self.warm_start else None
         if starts is None:

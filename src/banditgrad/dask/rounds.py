@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad.dask.descent import Descent, Evaluate, Shape
+from banditgrad.dask.descent import Descent, Evaluate, Probe, Shape
 from banditgrad.dask.partitions import Partition
 from banditgrad.minimise import History, Progress, Reason
 
@@ -87,6 +87,8 @@ class Run:
         """Go on with an answer to `request`."""
         if isinstance(self.request, Evaluate):
             self._proceed((float(answer[0]), answer[1:]))
+        elif isinstance(self.request, Probe):
+            self._proceed(answer)
         else:
             self.noise += answer[:2]
             self.passes += float(answer[2])
