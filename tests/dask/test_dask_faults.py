@@ -146,6 +146,32 @@ def test_a_time_limit_ends_the_fit(client):
     assert model.objective_[0] <= model.history_[0].value[0]
 
 
+def test_a_time_limit_that_leaves_no_time_for_a_round_says_that_nothing_was_gained():
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=1e-09 seconds before its first round.*Raise time_limit"):
+        model = BanditClassifier(tol=None, time_limit=1e-9, random_state=0).fit(ROWS, Y)
+    assert not model.coef_.any()
+
+
+def test_a_time_limit_that_ends_a_fit_above_tol_says_so():
+    def slowly(progress):
+        time.sleep(0.6)
+
+    limited = BanditClassifier(tol=1e-12, time_limit=0.5, random_state=0, callback=slowly)
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=0.5 seconds.* above tol=1e-12\. Raise time_limit"):
+        model = limited.fit(ROWS, Y)
+    assert model.objective_[0] == model.history_[0].value.min()
+
+
+def test_max_iter_that_ends_a_fit_above_tol_says_so():
+    with pytest.warns(ConvergenceWarning, match=r"made max_iter=1 rounds .* raise max_iter"):
+        BanditClassifier(tol=1e-7, max_iter=1, random_state=0).fit(ROWS, Y)
+
+
+def test_a_fit_that_rounding_ends_above_tol_says_so():
+    with pytest.warns(ConvergenceWarning, match="found no step that makes F fall and the gradient is"):
+        BanditClassifier(tol=1e-300, random_state=0).fit(ROWS, Y)
+
+
 def test_a_callback_ends_the_fit(client):
     model = BanditClassifier(tol=None, random_state=0, callback=lambda progress: True).fit(ROWS, Y)
     assert model.n_iter_ == 1
