@@ -76,6 +76,25 @@ def test_value_and_gradient_are_those_of_the_problem():
     np.testing.assert_allclose(gradient, problem.gradient(w), rtol=1e-12)
 
 
+@pytest.mark.parametrize("caution", [0.0, 0.5])
+def test_the_hessian_of_a_partition_with_weights(caution):
+    weights = RNG.integers(0, 3, size=40).astype(float)
+    problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.SquaredL2(0.1), weights, fit_intercept=True)
+    w, full = RNG.standard_normal(6), np.column_stack([X, np.ones(40)])
+    share = 1.0 / (1.0 + np.exp(-full @ w))
+    bends = np.maximum(share * (1.0 - share), caution * 0.25) * problem.sample_weight / 40
+    matrix, passes = Loop(problem, bg.Auto(), "auto", 0).hessian(problem, w, 1.0, caution)
+    np.testing.assert_allclose(matrix, full.T @ (bends[:, None] * full), rtol=1e-12, atol=1e-15)
+    assert 1.0 < passes <= 2.0
+
+
+def test_values_along_a_direction():
+    problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.Zero(), fit_intercept=True)
+    w, direction, parts = RNG.standard_normal(6), RNG.standard_normal(6), np.array([1.0, 0.25])
+    values = Loop(problem, bg.Auto(), "auto", 0).probe(problem, w, direction, parts)
+    np.testing.assert_allclose(values, [problem.value(w + part * direction) for part in parts], rtol=1e-13)
+
+
 def test_pickled_in_mid_run_it_goes_on_to_the_same_bits():
     problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
     w, loop = np.zeros(6), Loop(problem, bg.Auto(), "auto", 0)
