@@ -6,7 +6,8 @@ of F and its gradient at the mean of where the loops came to, which serves the n
 1. The mean, completed with what earlier rounds teach (`subspace`), is taken if F is less there.
 2. If not, the loops went too far, as they do where partitions are not alike or features are far from orthogonal. Where
    features are few, this round and all later ones are then proximal Newton steps, with the Hessian of all partitions:
-   how rows lie in partitions does not matter to these. Where features are many, the next loops are shorter.
+   how rows lie in partitions does not matter to these. They also take over from loops that have crawled for long. Where
+   features are many, the next loops are shorter.
 3. If F is not less after the step, there is a better point between w and there if the direction is right: it is looked
    for.
 4. If not, a proximal gradient step w ← prox(w - ∇f(w)/L, 1/L), completed, then as it is. With L the mean of the L_i,
@@ -28,6 +29,7 @@ from banditgrad.solvers.newton.quadratic import minimise_quadratic
 Vector = NDArray[np.float64]
 
 LONGEST, SHORTEST = 2.0, 1.0 / 16  # inner loops, in passes over the partition
+LOOPS = 10  # rounds after which they crawl, though F falls
 GROWTH, CUT = 2.0, 2.0  # of their length after a good round and after one that went too far
 PARTS = 2.0 ** -np.arange(1.0, 17.0)  # of a step that went too far, among which the best is taken
 MODEL_TOL = 1e-3  # how well models of F are minimised, which costs no exchange
@@ -143,6 +145,7 @@ class Descent:
         return self.shape.smoothness if self.shape.smoothness > 0.0 else 1.0
 
     def _round(self, here: Point) -> Generator[Any, Any, Point]:
+        self._newton |= self.shape.hessian and self.rounds >= LOOPS
         point = None if self._newton else (yield from self._loops(here))
         if point is None:
             point = yield from self._newton_step(here)
