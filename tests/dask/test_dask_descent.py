@@ -6,7 +6,7 @@ import pytest
 import banditgrad as bg
 
 pytest.importorskip("distributed")
-from banditgrad.dask.descent import Descent, Evaluate, Shape
+from banditgrad.dask.descent import Curve, Descent, Evaluate, Move, Probe, Shape, packed
 from banditgrad.dask.subspace import Memory, Point
 
 RNG = np.random.default_rng(3)
@@ -19,17 +19,29 @@ def problem(l1, l2):
     return bg.Problem(X, Y, bg.Logistic(), penalty)
 
 
-def descend(task, move, rounds):
-    """The values of F, round by round, where `move` answers for the inner loops."""
-    shape = Shape(*task.penalty.shrinkage(), penalised=task.d, smoothness=float(np.mean(task.smoothness)))
+def hessian(task, w, caution):
+    bends = [task.loss.second_derivative(z, label) for z, label in zip(X @ w, Y, strict=True)]
+    return X.T @ (np.maximum(bends, caution * task.loss.curvature())[:, None] * X) / len(Y)
+
+
+def descend(task, move, rounds, curve=None, start=None):
+    """The values of F, round by round, where `move` answers for the inner loops and `curve` for the Hessian."""
+    smoothness = float(np.mean(task.smoothness))
+    shape = Shape(*task.penalty.shrinkage(), penalised=task.d, smoothness=smoothness, hessian=curve is not None)
     descent, values = Descent(shape), []
-    start = Point(w := np.zeros(task.d), task.value(w), task.value(w), task.gradient(w))
-    steps = descent.go(start)
+    w = np.zeros(task.d) if start is None else start
+    steps = descent.go(Point(w, task.value(w) - descent.cost(w), task.value(w), task.gradient(w)))
     request = next(steps)
     while descent.rounds < rounds:
         if isinstance(request, Evaluate):
             answer = task.value(request.w) - descent.cost(request.w), task.gradient(request.w)
+        elif isinstance(request, Probe):
+            points = [request.w + part * request.direction for part in request.parts]
+            answer = np.array([task.value(w) - descent.cost(w) for w in points])
+        elif isinstance(request, Curve):
+            answer = packed(curve(request))
         else:
+            assert isinstance(request, Move)
             answer = move(request)
         try:
             request = steps.send(answer)
@@ -54,6 +66,48 @@ def test_it_converges_even_if_every_inner_loop_goes_astray(l1, l2, kind):
     descent = descend(task, moves[kind], rounds=1000)
     assert descent.here.value - least < 1e-9
     assert descent.mapping(descent.here) < 1e-4
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-4), (1e-3, 0.0), (1e-4, 1e-4)])
+def test_where_loops_go_astray_few_newton_steps_with_the_hessian_of_the_whole_are_enough(l1, l2):
+    task = problem(l1, l2)
+    least = bg.minimise(task, passes=2000, seed=0, tol=1e-12).value
+    uphill = descend(
+        task,
+        lambda request: request.w + 10.0 * request.gradient,
+        rounds=12,
+        curve=lambda request: hessian(task, request.w, request.caution),
+    )
+    assert uphill.here.value - least < 1e-9
+
+
+@pytest.mark.parametrize("factor", [1e-6, -1.0], ids=["far too small", "not convex"])
+def test_it_converges_even_if_the_hessian_is_wrong(factor):
+    task = problem(1e-3, 1e-3)
+    least = bg.minimise(task, passes=2000, seed=0, tol=1e-12).value
+    descent = descend(
+        task,
+        lambda request: request.w + 10.0 * request.gradient,
+        rounds=1000,
+        curve=lambda request: factor * hessian(task, request.w, request.caution),
+    )
+    assert descent.here.value - least < 1e-9
+
+
+def test_a_newton_step_that_went_too_far_is_cut_to_its_best_part_and_the_next_are_cautious():
+    """Rows far on the wrong side hardly curve: the first model promises the moon."""
+    task, cautions = problem(0.0, 1e-6), []
+
+    def curve(request):
+        cautions.append(request.caution)
+        return hessian(task, request.w, request.caution)
+
+    far = -60.0 * bg.minimise(task, passes=200, seed=0).w
+    least = bg.minimise(task, passes=2000, seed=0, tol=1e-12).value
+    descent = descend(task, lambda request: request.w, rounds=25, curve=curve, start=far)
+    assert cautions[0] == 0.0
+    assert max(cautions) > 0.0
+    assert descent.here.value - least < 1e-9
 
 
 def test_the_last_step_sets_coordinates_to_zero_that_an_l1_norm_holds_there():

@@ -8,19 +8,22 @@ import time
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from collections_of_rows import imbalanced, least_value, sparse_blocks
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, secede, wait
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 
-from banditgrad.dask import BanditClassifier
+from banditgrad.dask import BanditClassifier, BanditRegressor
 from banditgrad.dask.crew import Cluster
 
 X, Y = imbalanced(20_000)
 SIZES = (5000,) * 4
 ROWS = sparse_blocks(X, SIZES)
+HANGS = 240.0  # seconds after which a fit counts as hanging; most of them may go into compiling
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +94,48 @@ def test_a_worker_is_added_in_mid_fit_and_takes_its_part(fragile, minimum):
     assert worked[added]  # it was given a partition
 
 
+@pytest.fixture
+def one_thread():
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def fit_some(kind, before=None):
+    if before is not None:
+        before()
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((200, 3))
+    return kind(random_state=0).fit(da.from_array(rows, chunks=(50, 3)), (rows[:, 0] > 0).astype(float)).n_iter_
+
+
+@pytest.mark.parametrize("before", [None, secede], ids=["as it is", "its thread given back before"])
+@pytest.mark.parametrize("kind", [BanditClassifier, BanditRegressor])
+def test_a_fit_in_a_task_leaves_its_thread_to_the_partitions(one_thread, kind, before):
+    assert one_thread.submit(fit_some, kind, before, pure=False).result(timeout=HANGS) >= 1
+    assert one_thread.submit(abs, -1).result(timeout=HANGS) == 1  # the thread is there again
+
+
+def search(rows, labels):
+    settings = {"alpha": [1e-4, 1e-2]}
+    return GridSearchCV(BanditClassifier(random_state=0), settings, cv=2).fit(rows, labels).best_params_
+
+
+@pytest.mark.parametrize("where", ["in a task", "by joblib"])
+def test_a_search_over_parameters_inside_a_cluster_ends(one_thread, where):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, size=200)
+    rows = da.from_array(rng.standard_normal((200, 3)) + labels[:, None], chunks=(50, 3))
+    if where == "in a task":
+        best = one_thread.submit(lambda block: search(da.from_array(block, chunks=(50, 3)), labels), rows.compute())
+        assert "alpha" in best.result(timeout=HANGS)
+    else:
+        with joblib.parallel_config(backend="dask"):
+            assert "alpha" in search(rows, labels)
+
+
 def test_a_time_limit_ends_the_fit(client):
     def slowly(progress):
         time.sleep(0.2)
@@ -99,6 +144,32 @@ def test_a_time_limit_ends_the_fit(client):
     assert model.n_iter_ <= 3
     assert BanditClassifier(tol=None, random_state=0).fit(ROWS, Y).n_iter_ > 3
     assert model.objective_[0] <= model.history_[0].value[0]
+
+
+def test_a_time_limit_that_leaves_no_time_for_a_round_says_that_nothing_was_gained():
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=1e-09 seconds before its first round.*Raise time_limit"):
+        model = BanditClassifier(tol=None, time_limit=1e-9, random_state=0).fit(ROWS, Y)
+    assert not model.coef_.any()
+
+
+def test_a_time_limit_that_ends_a_fit_above_tol_says_so():
+    def slowly(progress):
+        time.sleep(0.6)
+
+    limited = BanditClassifier(tol=1e-12, time_limit=0.5, random_state=0, callback=slowly)
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=0.5 seconds.* above tol=1e-12\. Raise time_limit"):
+        model = limited.fit(ROWS, Y)
+    assert model.objective_[0] == model.history_[0].value.min()
+
+
+def test_max_iter_that_ends_a_fit_above_tol_says_so():
+    with pytest.warns(ConvergenceWarning, match=r"made max_iter=1 rounds .* raise max_iter"):
+        BanditClassifier(tol=1e-7, max_iter=1, random_state=0).fit(ROWS, Y)
+
+
+def test_a_fit_that_rounding_ends_above_tol_says_so():
+    with pytest.warns(ConvergenceWarning, match="found no step that makes F fall and the gradient is"):
+        BanditClassifier(tol=1e-300, random_state=0).fit(ROWS, Y)
 
 
 def test_a_callback_ends_the_fit(client):

@@ -45,6 +45,20 @@ def test_index_for_index(rows):
     assert moved.noise[0] == pytest.approx(moved.noise[1])  # p is uniform
 
 
+def test_a_round_runs_compiled_code_only(monkeypatch):
+    """The table of powers has a row per feature: filled by plain Python it would take all the time."""
+    problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
+    loop, w = Loop(problem, bg.Auto(), "auto", 0), np.zeros(6)
+    moved = [loop.run(problem, w, problem.gradient(w), 1.0, careful=True).w]
+
+    def refuse(*args):
+        raise AssertionError("plain Python filled the table")
+
+    monkeypatch.setattr("banditgrad.solvers.drift.refill", refuse)
+    moved.append(loop.run(problem, w, problem.gradient(w), 1.0, careful=True).w)
+    assert all(np.isfinite(each).all() for each in moved)
+
+
 def test_at_the_minimiser_it_stands_still():
     problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.ElasticNet(0.05, 0.4), fit_intercept=True)
     w = bg.minimise(problem, passes=3000, seed=0, tol=1e-13).w
@@ -60,6 +74,25 @@ def test_value_and_gradient_are_those_of_the_problem():
     value, gradient = Loop(problem, bg.Auto(), "auto", 0).evaluate(problem, w)
     assert value + np.sum([problem.penalty.cost(v) for v in w[:5]]) == pytest.approx(problem.value(w), rel=1e-13)
     np.testing.assert_allclose(gradient, problem.gradient(w), rtol=1e-12)
+
+
+@pytest.mark.parametrize("caution", [0.0, 0.5])
+def test_the_hessian_of_a_partition_with_weights(caution):
+    weights = RNG.integers(0, 3, size=40).astype(float)
+    problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.SquaredL2(0.1), weights, fit_intercept=True)
+    w, full = RNG.standard_normal(6), np.column_stack([X, np.ones(40)])
+    share = 1.0 / (1.0 + np.exp(-full @ w))
+    bends = np.maximum(share * (1.0 - share), caution * 0.25) * problem.sample_weight / 40
+    matrix, passes = Loop(problem, bg.Auto(), "auto", 0).hessian(problem, w, 1.0, caution)
+    np.testing.assert_allclose(matrix, full.T @ (bends[:, None] * full), rtol=1e-12, atol=1e-15)
+    assert 1.0 < passes <= 2.0
+
+
+def test_values_along_a_direction():
+    problem = bg.Problem(sp.csr_array(X), Y, bg.Logistic(), bg.Zero(), fit_intercept=True)
+    w, direction, parts = RNG.standard_normal(6), RNG.standard_normal(6), np.array([1.0, 0.25])
+    values = Loop(problem, bg.Auto(), "auto", 0).probe(problem, w, direction, parts)
+    np.testing.assert_allclose(values, [problem.value(w + part * direction) for part in parts], rtol=1e-13)
 
 
 def test_pickled_in_mid_run_it_goes_on_to_the_same_bits():

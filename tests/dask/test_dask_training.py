@@ -51,6 +51,26 @@ def test_the_minimiser_is_that_of_the_local_solver(client, minimum, layout):
     assert np.all(np.diff(history.bytes) > 0)
 
 
+def alike_features(n=3000):
+    """Features of very different scale that nearly say the same, and one that few rows have."""
+    rng = np.random.default_rng(4)
+    rows = (rng.standard_normal((n, 1)) + 0.05 * rng.standard_normal((n, 12))) * np.logspace(0, 2, 12)
+    rows[:, 11] *= np.arange(n) < n // 10
+    return sp.csr_array(rows), np.where(rows @ rng.standard_normal(12) + rng.logistic(size=n) > 1.0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+@pytest.mark.parametrize("sizes", [EVEN, (2300, 650, 45, 0, 5)], ids=["even", "very different sizes, one empty"])
+@pytest.mark.parametrize("by_label", [False, True], ids=["as they come", "sorted by label"])
+def test_features_that_are_alike_take_few_rounds_however_rows_lie_in_partitions(penalty, sizes, by_label):
+    rows, labels = alike_features()
+    order = np.argsort(labels, kind="stable") if by_label else np.arange(3000)
+    model = BanditClassifier(penalty=penalty, tol=1e-6, random_state=0)
+    model.fit(sparse_blocks(rows[order], sizes), labels[order])
+    assert model.n_iter_ <= 20
+    np.testing.assert_allclose(model.objective_, least_value(rows, labels, penalty=penalty), rtol=1e-6)
+
+
 def test_a_warm_start_where_zero_is_the_minimiser(client):
     model = BanditClassifier(penalty="l1", alpha=1e-3, fit_intercept=False, warm_start=True, random_state=0)
     assert model.fit(sparse_blocks(X, EVEN), Y).coef_.any()

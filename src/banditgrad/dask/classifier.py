@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
+from banditgrad.dask.crew import thread_given_back
 from banditgrad.dask.fitting import OnDask
 from banditgrad.linear_model import classifier as local
 from banditgrad.minimise import Progress
@@ -96,17 +97,20 @@ class BanditClassifier(OnDask, local.BanditClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "BanditClassifier":
         """Fit a dask array (of dense or CSR blocks) or dataframe; y and `sample_weight` are partitioned like X."""
         self._check_on_dask()
-        crew, blocks, summaries = self._load(X, y, sample_weight, classify=True)
-        filled = [each for each in summaries if each.rows]
-        classes, codes = np.unique(np.concatenate([each.labels for each in filled]), return_inverse=True)
-        local.expect_two(classes)
-        self.classes_ = classes
-        label_weights = None
-        if self.class_weight is not None:
-            counts = np.bincount(codes, np.concatenate([each.weights for each in filled]))
-            label_weights = compute_class_weight(self.class_weight, classes=classes, y=classes, sample_weight=counts)
-        positive = classes[1:] if classes.size == 2 else classes
-        self._fit_blocks(crew, blocks, self._task(positive, classes, label_weights))
+        with thread_given_back():
+            crew, blocks, summaries = self._load(X, y, sample_weight, classify=True)
+            filled = [each for each in summaries if each.rows]
+            classes, codes = np.unique(np.concatenate([each.labels for each in filled]), return_inverse=True)
+            local.expect_two(classes)
+            self.classes_ = classes
+            label_weights = None
+            if self.class_weight is not None:
+                counts = np.bincount(codes, np.concatenate([each.weights for each in filled]))
+                label_weights = compute_class_weight(
+                    self.class_weight, classes=classes, y=classes, sample_weight=counts
+                )
+            positive = classes[1:] if classes.size == 2 else classes
+            self._fit_blocks(crew, blocks, self._task(positive, classes, label_weights))
         return self
 
     def decision_function(self, X: Any) -> Any:

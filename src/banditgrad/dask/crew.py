@@ -1,8 +1,9 @@
 """Where the work on partitions is done: on a cluster's workers, next to the rows, or in threads of this process."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -27,6 +28,20 @@ def find_crew() -> "Cluster | Threads":
     if client.asynchronous:
         raise TypeError("The current dask client is asynchronous. Make one with Client(..., asynchronous=False).")
     return Cluster(client)
+
+
+@contextmanager
+def thread_given_back() -> Iterator[None]:
+    """In a task of a cluster, give the worker's thread back while waiting for other tasks, which may need it."""
+    try:
+        distributed.secede()
+    except (ValueError, KeyError, AttributeError):  # not in a task, or in one that gave its thread back before
+        yield
+        return
+    try:
+        yield
+    finally:
+        distributed.rejoin()
 
 
 class Threads:

@@ -4,9 +4,13 @@ A round is one inner loop on every partition (`local`), started at w with the gr
 of F and its gradient at the mean of where the loops came to, which serves the next round as well. F never rises:
 
 1. The mean, completed with what earlier rounds teach (`subspace`), is taken if F is less there.
-2. If not, the loops went too far, as they do where partitions are not alike. Between w and that point there is a better
-   one if the direction is right: it is looked for, and the next loops are shorter.
-3. If not, a proximal gradient step w ← prox(w - ∇f(w)/L, 1/L), completed, then as it is. With L the mean of the L_i,
+2. If not, the loops went too far, as they do where partitions are not alike or features are far from orthogonal. Where
+   features are few, this round and all later ones are then proximal Newton steps, with the Hessian of all partitions:
+   how rows lie in partitions does not matter to these. They also take over from loops that have crawled for long. Where
+   features are many, the next loops are shorter.
+3. If F is not less after the step, there is a better point between w and there if the direction is right: it is looked
+   for.
+4. If not, a proximal gradient step w ← prox(w - ∇f(w)/L, 1/L), completed, then as it is. With L the mean of the L_i,
    which is never less than the smoothness of f, F falls, or w is a minimiser up to rounding.
 
 So the rounds converge whatever the partitions hold; loops on partitions that are alike make them few.
@@ -20,13 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad.dask.subspace import Memory, Point
+from banditgrad.solvers.newton.quadratic import minimise_quadratic
 
 Vector = NDArray[np.float64]
 
 LONGEST, SHORTEST = 2.0, 1.0 / 16  # inner loops, in passes over the partition
+LOOPS = 10  # rounds after which they crawl, though F falls
 GROWTH, CUT = 2.0, 2.0  # of their length after a good round and after one that went too far
-SEARCHES = 2
-LEAST, MOST = 0.05, 0.7  # the parts of a step that a search may take
+PARTS = 2.0 ** -np.arange(1.0, 17.0)  # of a step that went too far, among which the best is taken
+MODEL_TOL = 1e-3  # how well models of F are minimised, which costs no exchange
+CAUTION = 0.02  # the first after a step that went too far: rows that hardly curve where they are may curve elsewhere
+KEPT, STALE = 0.75, 0.1  # a model that kept less of its promise, which was no less than before, saw too few rows
 
 
 @dataclass(frozen=True)
@@ -50,13 +58,36 @@ class Move:
     far: bool
 
 
+@dataclass(frozen=True)
+class Curve:
+    """Ask for the Hessian of f at w, half of it, from samples of the rows that are `effort` times the usual size.
+
+    No φ_i'' counts as less than `caution` times the loss's largest.
+    """
+
+    w: Vector
+    effort: float
+    caution: float
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Ask for f at w + part · direction, for each of `parts`."""
+
+    w: Vector
+    direction: Vector
+    parts: Vector
+
+
 class Shape(NamedTuple):
-    """What the driver knows of a problem: the penalty l1 |w| + l2/2 w² on the first `penalised` coordinates, and L."""
+    """What the driver knows of a problem: the penalty l1 |w| + l2/2 w² on the first `penalised` coordinates, L, and
+    whether the Hessian is there to be asked for."""
 
     l1: float
     l2: float
     penalised: int
     smoothness: float
+    hessian: bool
 
 
 class Descent:
@@ -68,6 +99,7 @@ class Descent:
         self.shape, self.rounds = shape, 0
         self._memory = Memory(shape.l1, shape.l2, shape.penalised)
         self._length, self._careful = LONGEST, False
+        self._newton, self._effort, self._caution, self._promised = False, 1.0, 0.0, np.inf
 
     def go(self, start: Point) -> Generator[Any, Any, None]:
         """Yield requests, take their answers, change `here`; ends where nothing is left to gain."""
@@ -97,7 +129,7 @@ class Descent:
 
     def shortened(self, point: Point | None = None) -> Vector:
         """prox(w - ∇f(w)/L, 1/L)."""
-        point, (l1, l2, d, _) = point or self.here, self.shape
+        point, (l1, l2, d) = point or self.here, self.shape[:3]
         step = 1.0 / self._smoothness
         w = point.w - step * point.gradient
         w[:d] = np.sign(w[:d]) * np.maximum(np.abs(w[:d]) - step * l1, 0.0) / (1.0 + step * l2)
@@ -105,7 +137,7 @@ class Descent:
 
     def cost(self, w: Vector) -> float:
         """λ r(w)."""
-        l1, l2, d, _ = self.shape
+        l1, l2, d = self.shape[:3]
         return float(l1 * np.abs(w[:d]).sum() + 0.5 * l2 * (w[:d] @ w[:d]))
 
     @property
@@ -113,21 +145,56 @@ class Descent:
         return self.shape.smoothness if self.shape.smoothness > 0.0 else 1.0
 
     def _round(self, here: Point) -> Generator[Any, Any, Point]:
+        self._newton |= self.shape.hessian and self.rounds >= LOOPS
+        point = None if self._newton else (yield from self._loops(here))
+        if point is None:
+            point = yield from self._newton_step(here)
+        if not point.value < here.value:
+            point = yield from self._completed(here, self.shortened(here))
+        if not point.value < here.value:
+            point = yield from self.look(self.shortened(here))
+        return point
+
+    def _loops(self, here: Point) -> Generator[Any, Any, Point | None]:
+        """To where the inner loops lead; None where they went too far and Newton's method can take over."""
         mean = yield Move(here.w, here.gradient, self._length, self._careful, far=not here.w.any())
         self._careful = False
         point = yield from self._completed(here, mean)
         if point.value < here.value:
             self._length = min(GROWTH * self._length, LONGEST)
             return point
-        point = yield from self._search(here, point)
+        self._newton = self.shape.hessian
+        if self._newton:
+            return None
+        point, _ = yield from self._search(here, point)
         self._length = max(self._length / CUT, SHORTEST)
-        if point.value < here.value:
-            return point
-        self._length, self._careful = max(self._length / CUT**2, SHORTEST), True
-        point = yield from self._completed(here, self.shortened(here))
         if not point.value < here.value:
-            point = yield from self.look(self.shortened(here))
+            self._length, self._careful = max(self._length / CUT**2, SHORTEST), True
         return point
+
+    def _newton_step(self, here: Point) -> Generator[Any, Any, Point]:
+        half = yield Curve(here.w, self._effort, self._caution)
+        before = self._promised
+        proposed, self._promised = self._model_minimiser(here, half)
+        point = yield from self.look(proposed)
+        if not point.value < here.value:
+            point, part = yield from self._search(here, point)
+            if part <= 0.25:
+                self._caution = max(4.0 * self._caution, CAUTION)
+            return point
+        self._caution = self._caution / 4.0 if self._caution > CAUTION else 0.0
+        if here.value - point.value < KEPT * self._promised and self._promised > STALE * before:
+            self._effort *= 2.0
+        return point
+
+    def _model_minimiser(self, here: Point, half: Vector) -> tuple[Vector, float]:
+        """Where F's quadratic model is least, and how much less it is there than here."""
+        H = unpacked(half, here.w.size)
+        penalised = np.arange(here.w.size) < self.shape.penalised
+        l1, l2 = np.where(penalised, self.shape.l1, 0.0), np.where(penalised, self.shape.l2, 0.0)
+        v = minimise_quadratic(H, here.gradient, here.w, l1, l2, MODEL_TOL)
+        shed = self.cost(here.w) - self.cost(here.w + v)
+        return here.w + v, shed - float(here.gradient @ v) - 0.5 * float(v @ H @ v)
 
     def _completed(self, here: Point, proposed: Vector) -> Generator[Any, Any, Point]:
         """The proposed point, completed with earlier steps; these are forgotten where they led astray."""
@@ -137,24 +204,24 @@ class Descent:
             self._memory.forget()
         return point
 
-    def _search(self, here: Point, there: Point) -> Generator[Any, Any, Point]:
-        """A better point on the way from here to there, where the slopes at both ends put it."""
-        for _ in range(SEARCHES):
-            if np.isfinite(there.value):
-                self._memory.add(there)
-            direction = there.w - here.w
-            falls, rises = self._slope(here, direction), self._slope(there, direction)
-            if not falls < 0.0:
-                break
-            part = falls / (falls - rises) if rises > falls else 0.5
-            there = yield from self.look(here.w + min(max(part, LEAST), MOST) * direction)
-            if there.value < here.value:
-                break
-        return there
+    def _search(self, here: Point, there: Point) -> Generator[Any, Any, tuple[Point, float]]:
+        """The best of some points on the way from here to there, and which part of the way it is."""
+        if np.isfinite(there.value):
+            self._memory.add(there)
+        direction = there.w - here.w
+        data = yield Probe(here.w, direction, PARTS)
+        values = data + [self.cost(here.w + part * direction) for part in PARTS]
+        part = PARTS[np.argmin(np.where(np.isnan(values), np.inf, values))]
+        point = yield from self.look(here.w + part * direction)
+        return point, float(part)
 
-    def _slope(self, point: Point, direction: Vector) -> float:
-        """The derivative of F at a point along a direction."""
-        l1, l2, d, _ = self.shape
-        v, u = point.w[:d], direction[:d]
-        kinks = np.where(v != 0.0, np.sign(v) * u, np.abs(u)).sum()
-        return float(point.gradient @ direction + l1 * kinks + l2 * (v @ u))
+
+def packed(matrix: Vector) -> Vector:
+    """The half of a symmetric matrix that tells all."""
+    return np.asarray(matrix[np.tril_indices(matrix.shape[0])])
+
+
+def unpacked(half: Vector, d: int) -> Vector:
+    matrix = np.zeros((d, d))
+    matrix[np.tril_indices(d)] = half
+    return matrix + np.tril(matrix, -1).T

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
 from typing import Any
 
@@ -27,6 +27,8 @@ from banditgrad.solvers.pace import check_step_size
 Vector = NDArray[np.float64]
 
 NAMED = ("auto", "proxsvrg")
+OTHERWISE = ", or accept this with a larger tol."
+MOST_FEATURES = 1000  # of which a Hessian is sent: half of it takes 4 MB
 ATTRIBUTES = ("classes_", "coef_", "intercept_", "n_iter_", "solver_", "objective_", "history_",
               "effective_variance_ratio_", "n_features_in_", "feature_names_in_")  # fmt: skip
 
@@ -97,7 +99,8 @@ class OnDask:
         held = Held(crew, [partitions[k] for k in used], [shares[k] for k in used])
         smoothness = sum(share * each.smoothness for share, each in zip(shares, facts, strict=True))
         d = self.n_features_in_
-        shape = Shape(*task.penalty.shrinkage(), penalised=d, smoothness=smoothness)
+        few = d <= MOST_FEATURES and hasattr(task.loss, "second_derivative")
+        shape = Shape(*task.penalty.shrinkage(), penalised=d, smoothness=smoothness, hessian=few)
         problems = 1 if task.positive is None else len(task.positive)
         starts = self._starts(d, problems) if self.warm_start else None
         if starts is None:
@@ -143,17 +146,35 @@ class OnDask:
             for k, run in enumerate(runs):
                 print(f"{name}, problem {k + 1} of {len(runs)}: F = {run.descent.here.value:.6g} after "
                       f"{run.descent.rounds} rounds, {run.history.seconds[-1]:.2f} s; {run.reason.value}")  # fmt: skip
-        if any(run.reason is Reason.INTERRUPTED for run in runs):
-            warnings.warn(f"{name} was interrupted; it holds what was reached.", ConvergenceWarning, stacklevel=4)
-        left = [run.distance for run in runs if run.reason is Reason.PASSES_DONE]
-        if self.tol and left:
-            warnings.warn(
-                f"{name} made max_iter={self.max_iter} rounds and the gradient is {max(left):.1e} of what it is at "
-                f"zero, above tol={self.tol:g}. Scale the features, shuffle the rows between partitions, raise "
-                "max_iter or alpha, or accept this with a larger tol.",
-                ConvergenceWarning,
-                stacklevel=4,
+        for message in self._endings(runs):
+            warnings.warn(f"{name} {message}", ConvergenceWarning, stacklevel=4)
+
+    def _endings(self, runs: Sequence[Run]) -> Iterator[str]:
+        """What there is to say of runs that ended before they were done."""
+        by_reason = {reason: [run for run in runs if run.reason is reason] for reason in Reason}
+        if by_reason[Reason.INTERRUPTED]:
+            yield "was interrupted; it holds what was reached."
+        if by_reason[Reason.DIVERGED]:
+            yield "met an F that is not finite; the best coefficients met are kept. Scale the features."
+        late = by_reason[Reason.TIME_LIMIT]
+        if any(run.descent.rounds == 0 for run in late):
+            yield (
+                f"reached time_limit={self.time_limit:g} seconds before its first round was over: the coefficients are "
+                "those it started from. Raise time_limit."
             )
+        elif self.tol and any(run.distance > self.tol for run in late):
+            yield f"reached time_limit={self.time_limit:g} seconds{self._left(late)} Raise time_limit{OTHERWISE}"
+        if self.tol and (short := by_reason[Reason.PASSES_DONE]):
+            yield (
+                f"made max_iter={self.max_iter} rounds{self._left(short)} Scale the features, shuffle the rows between "
+                f"partitions, raise max_iter or alpha{OTHERWISE}"
+            )
+        if stalled := [run for run in runs if run.stalled]:
+            yield f"found no step that makes F fall{self._left(stalled)} Scale the features, raise alpha{OTHERWISE}"
+
+    def _left(self, runs: Sequence[Run]) -> str:
+        worst = max(run.distance for run in runs)
+        return f" and the gradient is {worst:.1e} of what it is at zero, above tol={self.tol:g}."
 
     def local(self) -> Any:
         """The fitted model as an estimator of `banditgrad.linear_model`, which needs no Dask to predict."""

@@ -16,12 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import kernel, prefetch
+from banditgrad._random import new_stream
 from banditgrad.problem import Problem
 from banditgrad.rows import add, dot
 from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers.base import BAD_INDEX, LATER, Batch, draw_batch, new_batch
-from banditgrad.solvers.drift import arrived, depart, new_drift
+from banditgrad.solvers.drift import arrived, new_drift
+from banditgrad.solvers.newton.costs import Costs
+from banditgrad.solvers.newton.curvature import Curvature
+from banditgrad.solvers.newton.quadratic import one_blas_thread
 from banditgrad.solvers.newton.solver import SampledNewton, approach, sample_sizes
+from banditgrad.solvers.newton.view import View
 from banditgrad.solvers.pace import LARGEST, Pace, keep_pace, largest_curve, new_pace, note
 
 Vector = NDArray[np.float64]
@@ -29,6 +34,7 @@ Vector = NDArray[np.float64]
 SLOPE, MARGIN = 0, 1  # columns of `table`
 ADAPTIVE, UNIFORM = 0, 1  # indices into `noise`: sums that estimate the variance as it is, and under uniform sampling
 RETREAT = 8.0  # by how much a step that led nowhere is shortened
+HESSIAN_WORK = 8.0  # of a sample of the Hessian, in units of a look at all rows: about as long as an inner loop takes
 
 
 class LoopState(NamedTuple):
@@ -64,6 +70,7 @@ class Loop:
         if hasattr(problem.loss, "second_derivative"):
             other_seed = int(np.random.default_rng(seed).integers(2**63))
             self._newton = SampledNewton().start(problem, np.zeros(problem.dimension), other_seed)
+            self._stream = new_stream([other_seed, 1])
         self.snapshot = np.full(problem.dimension, math.nan)
         self.state = LoopState(
             drift=new_drift(problem, np.zeros(problem.dimension), pace.step[0], mean=True),
@@ -77,6 +84,7 @@ class Loop:
         """Have the loops compiled, so that this does not count as work."""
         w, parts = np.zeros(problem.dimension), problem.parts
         _take_snapshot(parts._replace(norms2=parts.norms2[:0]), w, self.state.table, np.zeros_like(w))
+        _values_along(parts._replace(norms2=parts.norms2[:0]), w, w, np.zeros(0), np.zeros(0))
         if self._newton is not None:
             SampledNewton().advance(problem, self._newton, self.sampling.state, 0)
         self._depart(w, w)
@@ -90,6 +98,12 @@ class Loop:
         self.snapshot = w.copy()
         return value, gradient
 
+    def probe(self, problem: Problem, w: Vector, direction: Vector, parts: Vector) -> Vector:
+        """f_k at w + part · direction, for each of the parts."""
+        values = np.zeros(parts.size)
+        _values_along(problem.parts, w, direction, parts, values)
+        return values
+
     def approach(self, problem: Problem, w: Vector) -> Moved | None:
         """From w towards the partition's own minimiser, on samples; None where rows are few or the loss is rough."""
         sizes = sample_sizes(problem.n, problem.dimension)
@@ -99,6 +113,24 @@ class Loop:
         if not approach(problem, self._newton, self.sampling.state):
             raise self._astray(problem)
         return Moved(self._newton.w, np.zeros(2), sum(sizes) / problem.n)
+
+    def hessian(self, problem: Problem, w: Vector, effort: float, caution: float) -> tuple[Vector, float]:
+        """∇²f_k(w), from all rows or, where these are dear, from a sample; and the rows read, in passes.
+
+        No φ_i'' counts as less than `caution` times the loss's largest, and a column of which the sample has seen too
+        little has the Hessian's own diagonal.
+        """
+        view, costs = View(problem), Costs(problem)
+        view.diagonal = np.zeros(problem.dimension)
+        view.look(w)
+        curvature = Curvature(view, self._stream)
+        weights = 1.0 if problem.sample_weight is None else problem.sample_weight
+        bends = np.maximum(view.bends, caution * problem.loss.curvature() / problem.n * weights)
+        with one_blas_thread:  # partitions are worked on side by side
+            read = curvature.move(bends, effort * HESSIAN_WORK * costs.look / costs.hessian)
+        matrix, corner = curvature.matrix, np.arange(problem.dimension)
+        matrix[corner, corner] = np.maximum(view.diagonal, matrix[corner, corner])
+        return matrix, 1.0 + read / problem.n
 
     def run(self, problem: Problem, w: Vector, gradient: Vector, passes: float, careful: bool) -> Moved:
         """Start at w, where ∇f, that of all partitions, is `gradient`; `careful`: with shorter steps than before."""
@@ -124,14 +156,20 @@ class Loop:
     def _depart(self, w: Vector, gradient: Vector) -> None:
         drift, pace = self.state.drift, self.state.pace
         drift.w[:], drift.g[:], drift.total[:], self.state.noise[:] = w, gradient, 0.0, 0.0
-        drift.change_step(pace.step[0])
-        depart(drift)
+        _set_out(drift, pace.step[0])
 
     def _slow_down(self) -> None:
         pace = self.state.pace
         if pace.automatic:
             pace.step[0] = max(pace.step[0] / RETREAT, self._safe)
             pace.sums[LARGEST] = pace.safety / pace.step[0]
+
+
+@kernel
+def _set_out(drift, gamma):
+    """Make the drift ready for steps of length γ from its w."""
+    drift.change_step(gamma)
+    drift.depart()
 
 
 @kernel
@@ -147,6 +185,15 @@ def _take_snapshot(parts, w, table, gradient):
         if slope != 0.0:
             add(parts.rows, i, slope / n, gradient)
     return total / n
+
+
+@kernel
+def _values_along(parts, w, direction, lengths, values):
+    n = parts.norms2.size
+    for i in range(n):
+        z, change = dot(parts.rows, i, w), dot(parts.rows, i, direction)
+        for k in range(lengths.size):
+            values[k] += parts.terms.term(i, z + lengths[k] * change) / n
 
 
 @kernel

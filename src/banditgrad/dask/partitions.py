@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
-from banditgrad.dask.descent import Evaluate
+from banditgrad.dask.descent import Curve, Evaluate, Probe, packed
 from banditgrad.dask.local import Loop
 from banditgrad.linear_model.base import as_few_kinds
 from banditgrad.problem import Problem
@@ -191,6 +191,11 @@ class Partition:
         if isinstance(request, Evaluate):
             value, gradient = loop.evaluate(problem, request.w)
             return np.concatenate([[value], gradient])
+        if isinstance(request, Probe):
+            return loop.probe(problem, request.w, request.direction, request.parts)
+        if isinstance(request, Curve):
+            matrix, passes = loop.hessian(problem, request.w, request.effort, request.caution)
+            return np.concatenate([np.zeros(2), [passes], packed(matrix)])
         moved = loop.approach(problem, request.w) if request.far else None
         if moved is None:
             moved = loop.run(problem, request.w, request.gradient, request.passes, request.careful)

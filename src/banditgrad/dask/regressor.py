@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from banditgrad.dask.crew import thread_given_back
 from banditgrad.dask.fitting import OnDask
 from banditgrad.linear_model import regressor as local
 from banditgrad.minimise import Progress
@@ -73,8 +74,9 @@ class BanditRegressor(OnDask, local.BanditRegressor):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "BanditRegressor":
         """Fit a dask array (of dense or CSR blocks) or dataframe; y and `sample_weight` are partitioned like X."""
         self._check_on_dask()
-        crew, blocks, _ = self._load(X, y, sample_weight, classify=False)
-        self._fit_blocks(crew, blocks, self._task(None))
+        with thread_given_back():
+            crew, blocks, _ = self._load(X, y, sample_weight, classify=False)
+            self._fit_blocks(crew, blocks, self._task(None))
         self.coef_ = self.coef_[0]
         return self
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad.dask.descent import Descent, Evaluate, Shape
+from banditgrad.dask.descent import Descent, Evaluate, Probe, Shape
 from banditgrad.dask.partitions import Partition
 from banditgrad.minimise import History, Progress, Reason
 
@@ -57,6 +57,7 @@ class Run:
         self.descent, self.reason = Descent(shape), Reason.INTERRUPTED
         self.noise = np.zeros(2)  # sums over the rounds: of the estimator as it is, and under uniform sampling
         self.passes = 0.0  # rows drawn, in passes over the data; partitions count by their weight
+        self.stalled = False  # whether F fell no more although the gradient is above tol
         self._limits, self._at_zero, self._closing = limits, math.inf, False
         self._records: list[tuple[float, ...]] = []
         self._steps = self._go(start)
@@ -87,6 +88,8 @@ class Run:
         """Go on with an answer to `request`."""
         if isinstance(self.request, Evaluate):
             self._proceed((float(answer[0]), answer[1:]))
+        elif isinstance(self.request, Probe):
+            self._proceed(answer)
         else:
             self.noise += answer[:2]
             self.passes += float(answer[2])
@@ -113,6 +116,7 @@ class Run:
         """Whether to stop after a round."""
         descent, here = self.descent, self.descent.here
         if self.request is None:  # nothing left to gain
+            self.stalled = 0.0 < self._limits.tol < self.distance
             self._end(Reason.CONVERGED if math.isfinite(here.value) else Reason.DIVERGED)
         elif self._limits.tol > 0.0 and self.distance <= self._limits.tol:
             self._end(Reason.CONVERGED)

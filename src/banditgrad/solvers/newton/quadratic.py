@@ -28,7 +28,7 @@ SMALL = 1000  # systems on which BLAS threads wait for each other longer than th
 
 def minimise_quadratic(M: Matrix, g: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> Vector:
     """v, to a KKT violation of tol times that of v = 0; l1 and l2 have one entry per coordinate."""
-    with _one_blas_thread if len(g) < SMALL else nullcontext():
+    with one_blas_thread if len(g) < SMALL else nullcontext():
         if not l1.any():
             return -_solve(M, l2, g + l2 * w)
         return _coordinates(M, g, w, l1, l2, tol)
@@ -54,7 +54,7 @@ class _OneBlasThread:
                 self._limit.restore_original_limits()
 
 
-_one_blas_thread = _OneBlasThread()
+one_blas_thread = _OneBlasThread()
 
 
 @functools.cache
