@@ -27,8 +27,8 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 BLOCK = 512  # dense rows that are multiplied at a time
-PROBES = 256  # rows that tell whether to measure rows in units of the columns
-WORTH_SCALING = 2.0  # by how much that must cut a sample's variance
+PROBES = 128  # rows that tell whether to measure rows in units of the columns
+WORTH_SCALING = 8.0  # by how much that must cut a sample's variance
 
 
 class Curvature:
