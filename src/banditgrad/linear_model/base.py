@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from banditgrad.linear_model.stream import new_memory, one_pass, recalled
 from banditgrad.minimise import Progress, Reason, Result, minimise
 from banditgrad.problem import Problem
 from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver, name_of
@@ -31,6 +32,8 @@ Vector = NDArray[np.float64]
 SMALL_BYTES = 2**26
 LOOK_EVERY = 0.2  # seconds between two looks for Ctrl-C while threads work
 STREAMING_SOLVERS = ("auto", "sgd", "proxsgd")
+# What tells of a run of `minimise` and its rows, and would be out of date after rows of a stream.
+OF_A_RUN = ("objective_", "history_", "sampling_probabilities_", "importance_", "effective_variance_ratio_")
 
 
 class Plan(NamedTuple):
@@ -84,17 +87,44 @@ class BanditLinearModel(BaseEstimator):
         plan = Plan(make_solver(self.solver, self.step_size), self.max_iter, self.tol or 0.0)
         starts = self._starts(X.shape[1], len(targets)) if self.warm_start else None
         self._run(plan, X, targets, weights, starts)
+        vars(self).pop("_memory", None)  # of a stream that this fit ends
         self.n_seen_ = X.shape[0] * self.n_iter_
 
     def _stream_targets(self, X: Any, targets: Sequence[Vector], weights: Vector | None) -> None:
-        """One pass of SGD over the rows of this call, with steps that fall with all rows seen so far."""
+        """One pass over the rows of this call: AdaGrad, or proximal SGD where a part of it is asked for."""
         if not (isinstance(self.solver, ProxSgd) or self.solver in STREAMING_SOLVERS):
             names = ", ".join(f'"{name}"' for name in STREAMING_SOLVERS)
             raise ValueError(f"partial_fit is stochastic gradient descent: pass solver={names}, got {self.solver!r}.")
         seen = getattr(self, "n_seen_", 0)
-        solver = self.solver if isinstance(self.solver, ProxSgd) else ProxSgd(self._falling_step(X, weights, seen))
-        self._run(Plan(solver, 1.0, 0.0), X, targets, weights, self._starts(X.shape[1], len(targets)))
+        starts = self._starts(X.shape[1], len(targets))
+        if all(isinstance(value, str) and value == "auto" for value in (self.solver, self.sampler, self.step_size)):
+            self._stream(X, targets, weights, starts, seen)
+        else:
+            solver = self.solver if isinstance(self.solver, ProxSgd) else ProxSgd(self._falling_step(X, weights, seen))
+            self._run(Plan(solver, 1.0, 0.0), X, targets, weights, starts)
         self.n_seen_ = seen + X.shape[0]
+
+    def _stream(
+        self, X: Any, targets: Sequence[Vector], weights: Vector | None, starts: Vector | None, seen: int
+    ) -> None:
+        """Every row once, in random order, with steps that remember the gradients of earlier calls."""
+        problem, each = self._problem(X, targets[0], weights), np.column_stack(targets)
+        w = np.zeros((problem.d + 1, len(targets)))
+        if starts is not None:
+            w[: problem.dimension] = starts.T
+        if starts is None:
+            memory = new_memory(problem.d, len(targets))
+        else:
+            memory = getattr(self, "_memory", None) or recalled(problem, each, w, seen)
+        order = check_random_state(self.random_state).permutation(problem.n)
+        w, memory = one_pass(problem, each, w, memory, seen, order)
+        if not np.isfinite(w).all():
+            raise ValueError("partial_fit met numbers too large to compute with. Rescale X and y.")
+        for name in OF_A_RUN:
+            vars(self).pop(name, None)
+        self._memory = memory
+        self.coef_, self.intercept_ = w[:-1].T, w[-1].copy()
+        self.n_iter_, self.solver_ = 1, "adagrad"
 
     def _falling_step(self, X: Any, weights: Vector | None, seen: int) -> Any:
         """γ_t = 1 / (2 max L_i + μ t), with t counted over all calls, or the given number.

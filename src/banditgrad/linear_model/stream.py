@@ -1,0 +1,171 @@
+"""One pass over rows that may never come again: AdaGrad (Duchi, Hazan and Singer 2011), for all targets at a time.
+
+With the slopes g_k of row x for the targets k, the step of feature j for target k is
+
+    w_jk ← w_jk - h_jk g_k x_j ,    h_jk = RATE · unit / (max|x_j| √G_jk) ,    G_jk ≈ Σ x_j² Σ_k g_k² · (share of k in Σ g²) .
+
+That G is a product of a number per feature and one per target, as in Adafactor (Shazeer and Stern 2018), takes d + K
+numbers instead of d K, and lets a step cost no more than one of plain SGD. Dividing by the largest |x_j| so far makes the
+units of a column irrelevant; when it grows, w_jk shrinks by as much (Ross, Mineiro and Langford 2013). `unit` is that of
+margins: 1 for classes, else the root mean square of y. A loss with bounded slope cannot step too far; for others the
+step is implicit: the slope is taken where the step ends, which for squares is a division.
+
+The penalty's part of missed steps is made as one long proximal step when a row needs the feature.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditgrad._jit import inline, kernel
+from banditgrad.problem import Problem
+
+Vector = NDArray[np.float64]
+
+RATE = 0.25  # how far, in units of the margin, the first step moves each feature
+INTERCEPT = 0.5  # the share of it that the intercept moves: in every row, it would be ahead of rare features
+SLICE_ENTRIES = 1 << 24  # entries of rows, times targets, between two looks for Ctrl-C
+
+
+class Memory(NamedTuple):
+    """What a stream remembers of the rows it has seen; the intercept comes last, as a feature that is always 1."""
+
+    largest: Vector  # max |x_j|
+    squares: Vector  # Σ x_j² Σ_k g_k²
+    by_target: Vector  # Σ g_k²
+    targets: Vector  # one number: Σ y² of a regression
+
+
+class Scratch(NamedTuple):
+    rate: Vector  # h_jk without the share of k
+    balance: Vector  # 1 / √(share of k)
+    margin: Vector
+    slope: Vector
+    done: NDArray[np.int64]  # steps of this call that a feature has made
+
+
+def new_memory(d: int, targets: int) -> Memory:
+    largest = np.zeros(d + 1)
+    largest[d] = 1.0
+    return Memory(largest, np.zeros(d + 1), np.zeros(targets), np.zeros(1))
+
+
+def recalled(problem: Problem, targets: Vector, w: Vector, seen: int) -> Memory:
+    """What would be remembered had all rows seen before been like these, with the slopes they have at w."""
+    memory = new_memory(problem.d, targets.shape[1])
+    _, scratch = _ready(problem, memory, w, 0.0)
+    _look_at_columns(problem.parts.rows, problem.n, memory.largest)
+    _pass(problem.parts, problem.penalty, targets, np.arange(problem.n), 0, w.copy(), memory, scratch, 0.0, 0.0)
+    times = max(1.0, seen / problem.n)
+    return memory._replace(squares=times * memory.squares, by_target=times * memory.by_target)
+
+
+def one_pass(
+    problem: Problem, targets: Vector, w: Vector, memory: Memory, seen: int, order: NDArray[np.int64]
+) -> tuple[Vector, Memory]:
+    """w, one column per target, and the memory after a step on each row of `order`; `seen` rows came before."""
+    memory = Memory(*(array.copy() for array in memory))
+    signs = hasattr(problem.loss, "check_targets")
+    memory.targets[0] += 0.0 if signs else float(np.sum(targets**2))
+    unit = 1.0 if signs else math.sqrt(memory.targets[0] / (seen + order.size))
+    w, scratch = _ready(problem, memory, w, RATE * unit)
+    caution = 0.0 if problem.loss.slope_bound() < math.inf else float(problem.loss.curvature())
+    arguments = (w, memory, scratch, RATE * unit, caution)
+    size = max(1, SLICE_ENTRIES // (problem.d * targets.shape[1]))
+    for begin in range(0, order.size, size):
+        _pass(problem.parts, problem.penalty, targets, order[begin : begin + size], begin, *arguments)
+    _settle(problem.penalty, problem.d, order.size, w, scratch)
+    return w, memory
+
+
+def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Vector, Scratch]:
+    d, targets = problem.d, memory.by_target.size
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = np.where(memory.squares > 0.0, rate / (memory.largest * np.sqrt(memory.squares)), 0.0)
+        shares = memory.by_target / memory.by_target.sum()
+        balance = np.where(shares > 0.0, 1.0 / np.sqrt(shares), 1.0)
+    return w.copy(), Scratch(rates, balance, np.zeros(targets), np.zeros(targets), np.zeros(d, np.int64))
+
+
+@kernel
+def _pass(parts, penalty, targets, order, first, w, memory, scratch, rate, caution):
+    rows, loss, weights = parts.rows, parts.terms.loss, parts.terms.weights
+    margin, slope, rates, balance = scratch.margin, scratch.slope, scratch.rate, scratch.balance
+    count, last = margin.size, w.shape[0] - 1
+    total = 0.0
+    for k in range(count):
+        total += memory.by_target[k]
+    for step in range(order.size):
+        i = order[step]
+        weight = weights[i] if weights.size > 0 else 1.0
+        for k in range(count):
+            margin[k] = rows.intercept * w[last, k]
+        for e in range(rows.begin(i), rows.end(i)):
+            x, j = np.float64(rows.entry(i, e)), rows.column(i, e)
+            if x != 0.0:
+                _catch_up(penalty, w, j, first + step, scratch)
+                if abs(x) > memory.largest[j]:
+                    _enlarge(w, j, abs(x), memory.largest)
+                for k in range(count):
+                    margin[k] += x * w[j, k]
+        energy = 0.0
+        for k in range(count):
+            slope[k] = weight * loss.derivative(margin[k], targets[i, k])
+            memory.by_target[k] += slope[k] * slope[k]
+            energy += slope[k] * slope[k]
+        if energy == 0.0:
+            continue
+        total += energy
+        memory.squares[last] += energy
+        rates[last] = INTERCEPT * rows.intercept * rate / math.sqrt(memory.squares[last])
+        length = rates[last]
+        for e in range(rows.begin(i), rows.end(i)):
+            x, j = np.float64(rows.entry(i, e)), rows.column(i, e)
+            if x != 0.0:
+                memory.squares[j] += energy * x * x
+                rates[j] = rate / (memory.largest[j] * math.sqrt(memory.squares[j]))
+                length += rates[j] * x * x
+        for k in range(count):
+            balance[k] = math.sqrt(total / memory.by_target[k]) if memory.by_target[k] > 0.0 else 1.0
+            slope[k] *= balance[k] / (1.0 + caution * weight * length * balance[k])
+            w[last, k] -= rates[last] * slope[k]
+        for e in range(rows.begin(i), rows.end(i)):
+            x, j = np.float64(rows.entry(i, e)), rows.column(i, e)
+            if x != 0.0:
+                move = rates[j] * x
+                for k in range(count):
+                    w[j, k] -= move * slope[k]
+
+
+@inline
+def _catch_up(penalty, w, j, now, scratch):
+    """The penalty's part of the steps that feature j has missed."""
+    missed = scratch.rate[j] * (now - scratch.done[j])
+    scratch.done[j] = now
+    for k in range(scratch.balance.size):
+        w[j, k] = penalty.prox(w[j, k], missed * scratch.balance[k])
+
+
+@inline
+def _enlarge(w, j, size, largest):
+    shrink = largest[j] / size if largest[j] > 0.0 else 1.0
+    largest[j] = size
+    for k in range(w.shape[1]):
+        w[j, k] *= shrink
+
+
+@kernel
+def _settle(penalty, d, now, w, scratch):
+    for j in range(d):
+        if scratch.rate[j] > 0.0:
+            _catch_up(penalty, w, j, now, scratch)
+
+
+@kernel
+def _look_at_columns(rows, n, largest):
+    for i in range(n):
+        for e in range(rows.begin(i), rows.end(i)):
+            j = rows.column(i, e)
+            largest[j] = max(largest[j], abs(np.float64(rows.entry(i, e))))
