@@ -213,7 +213,6 @@ def test_partial_fit_learns_a_stream():
         block = slice(begin, begin + 500)
         model.partial_fit(X[block], labels[block], classes=[0, 1])
     assert model.n_seen_ == 4000
-    assert model.sampling_probabilities_.shape == (500,)
     assert model.score(X, labels) > 0.95
     with pytest.raises(ValueError, match=r"not in classes: \[7\]"):
         model.partial_fit(X[:3], [0, 1, 7])

@@ -87,7 +87,7 @@ class BanditLinearModel(BaseEstimator):
         plan = Plan(make_solver(self.solver, self.step_size), self.max_iter, self.tol or 0.0)
         starts = self._starts(X.shape[1], len(targets)) if self.warm_start else None
         self._run(plan, X, targets, weights, starts)
-        vars(self).pop("_memory", None)  # of a stream that this fit ends
+        self.__dict__.pop("_memory", None)  # of a stream that this fit ends
         self.n_seen_ = X.shape[0] * self.n_iter_
 
     def _stream_targets(self, X: Any, targets: Sequence[Vector], weights: Vector | None) -> None:
@@ -110,20 +110,19 @@ class BanditLinearModel(BaseEstimator):
         """Every row once, in random order, with steps that remember the gradients of earlier calls."""
         problem, each = self._problem(X, targets[0], weights), np.column_stack(targets)
         w = np.zeros((problem.d + 1, len(targets)))
-        if starts is not None:
-            w[: problem.dimension] = starts.T
         if starts is None:
             memory = new_memory(problem.d, len(targets))
         else:
+            w[: problem.dimension] = starts.T
             memory = getattr(self, "_memory", None) or recalled(problem, each, w, seen)
         order = check_random_state(self.random_state).permutation(problem.n)
-        w, memory = one_pass(problem, each, w, memory, seen, order)
+        w, memory = one_pass(problem, each, w, memory, order)
         if not np.isfinite(w).all():
             raise ValueError("partial_fit met numbers too large to compute with. Rescale X and y.")
         for name in OF_A_RUN:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         self._memory = memory
-        self.coef_, self.intercept_ = w[:-1].T, w[-1].copy()
+        self._keep_solution(w.T)
         self.n_iter_, self.solver_ = 1, "adagrad"
 
     def _falling_step(self, X: Any, weights: Vector | None, seen: int) -> Any:
@@ -195,10 +194,8 @@ class BanditLinearModel(BaseEstimator):
         return lambda progress: stop.is_set() or (self.callback is not None and bool(self.callback(progress)))
 
     def _keep(self, problems: Sequence[Problem], results: Sequence[Result]) -> None:
-        d = problems[0].d
         solutions = np.array([result.w for result in results])
-        self.coef_ = solutions[:, :d]
-        self.intercept_ = solutions[:, d] if self.fit_intercept else np.zeros(len(results))
+        self._keep_solution(solutions)
         self.n_iter_ = max(1, max(math.ceil(result.passes) for result in results))
         self.solver_ = name_of(results[0].solver)
         self.objective_ = np.array([result.value for result in results])
@@ -207,6 +204,12 @@ class BanditLinearModel(BaseEstimator):
         norms = np.linalg.norm([p.gradient_norms(w) for p, w in zip(problems, solutions, strict=True)], axis=0)
         self.importance_ = norms / norms.mean() if norms.any() else np.ones_like(norms)
         self.effective_variance_ratio_ = float(np.mean([_variance_ratio(result) for result in results]))
+
+    def _keep_solution(self, w: Vector) -> None:
+        """Coefficients and intercepts, one row per problem."""
+        d = self.n_features_in_
+        self.coef_ = w[:, :d]
+        self.intercept_ = w[:, d].copy() if self.fit_intercept else np.zeros(len(w))
 
     def _warn(self, plan: Plan, problems: Sequence[Problem], results: Sequence[Result]) -> None:
         name = type(self).__name__

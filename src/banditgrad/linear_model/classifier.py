@@ -63,8 +63,8 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     verbose : int
         Whether to show progress and print how each run ended.
     callback : callable or None
-        Called after every pass with a `Progress` (passes, seconds, value, w), from a thread where n_jobs is more than
-        one; a true answer stops the run.
+        Called after every pass of a run with a `Progress` (passes, seconds, value, w), from a thread where n_jobs is
+        more than one; a true answer stops the run.
 
     Attributes
     ----------
@@ -141,10 +141,13 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
     ) -> "BanditClassifier":
-        """One pass of proximal SGD over these rows, going on from what was fitted before.
+        """One pass over these rows, going on from what was fitted before.
 
-        The sampler learns about the rows of this call while it makes the pass, and forgets them after it. `classes`,
-        all labels that will ever come, is needed in the first call. Weights count relative to their mean in this call.
+        `classes`, all labels that will ever come, is needed in the first call. Weights count relative to their mean in
+        this call. With solver, sampler and step_size at "auto" it takes every row once, in random order, by AdaGrad,
+        for which columns need not be scaled; nothing is recorded, and of the attributes there are `classes_`, `coef_`,
+        `intercept_`, `n_iter_`, `solver_` and `n_seen_`, the number of rows so far. Else it is a run of proximal SGD:
+        the sampler learns about the rows of this call while it makes the pass, and forgets them after it.
         """
         self._check_parameters()
         first = not hasattr(self, "classes_")

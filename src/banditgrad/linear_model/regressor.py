@@ -91,11 +91,7 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BanditRegressor":
-        """One pass of proximal SGD over these rows, going on from what was fitted before.
-
-        The sampler learns about the rows of this call while it makes the pass, and forgets them after it. Weights
-        count relative to their mean in this call.
-        """
+        """One pass over these rows, going on from what was fitted before: see `BanditClassifier.partial_fit`."""
         self._check_parameters()
         X, y = self._validate(X, y, reset=not hasattr(self, "coef_"), y_numeric=True)
         self._stream_targets(X, [_as_target(y)], _as_weights(sample_weight))
@@ -105,8 +101,8 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         """<x, w> + b for each row."""
         return self._margins(X)[:, 0]
 
-    def _keep(self, problems: Any, results: Any) -> None:
-        super()._keep(problems, results)
+    def _keep_solution(self, w: Vector) -> None:
+        super()._keep_solution(w)
         self.coef_ = self.coef_[0]
 
 

@@ -2,19 +2,20 @@
 
 With the slopes g_k of row x for the targets k, the step of feature j for target k is
 
-    w_jk ← w_jk - h_jk g_k x_j ,    h_jk = RATE · unit / (max|x_j| √G_jk) ,    G_jk ≈ Σ x_j² Σ_k g_k² · (share of k in Σ g²) .
+    w_jk ← w_jk - h_jk g_k x_j ,    h_jk = RATE · unit / (max |x_j| √G_jk) ,    G_jk = Σ x_j² ‖g‖² · Σ g_k² / Σ ‖g‖² ,
 
-That G is a product of a number per feature and one per target, as in Adafactor (Shazeer and Stern 2018), takes d + K
-numbers instead of d K, and lets a step cost no more than one of plain SGD. Dividing by the largest |x_j| so far makes the
-units of a column irrelevant; when it grows, w_jk shrinks by as much (Ross, Mineiro and Langford 2013). `unit` is that of
-margins: 1 for classes, else the root mean square of y. A loss with bounded slope cannot step too far; for others the
-step is implicit: the slope is taken where the step ends, which for squares is a division.
+with sums and the maximum over all rows so far. That G is a product of a number per feature and one per target, as in
+Adafactor (Shazeer and Stern 2018), takes d + K numbers instead of d K, and a step costs no more than one of plain SGD.
+The division by max |x_j| makes the units of a column irrelevant; when the maximum grows, w_jk shrinks by as much (Ross,
+Mineiro and Langford 2013). `unit` is that of margins, the root mean square of y, which is 1 for classes. A loss with
+bounded slope cannot step too far; for others the step is implicit, with the slope where the step ends: for squares, a
+division.
 
 The penalty's part of missed steps is made as one long proximal step when a row needs the feature.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ class Memory(NamedTuple):
     largest: Vector  # max |x_j|
     squares: Vector  # Σ x_j² Σ_k g_k²
     by_target: Vector  # Σ g_k²
-    targets: Vector  # one number: Σ y² of a regression
+    targets: Vector  # Σ y² and the number of rows
 
 
 class Scratch(NamedTuple):
@@ -49,7 +50,7 @@ class Scratch(NamedTuple):
 def new_memory(d: int, targets: int) -> Memory:
     largest = np.zeros(d + 1)
     largest[d] = 1.0
-    return Memory(largest, np.zeros(d + 1), np.zeros(targets), np.zeros(1))
+    return Memory(largest, np.zeros(d + 1), np.zeros(targets), np.zeros(2))
 
 
 def recalled(problem: Problem, targets: Vector, w: Vector, seen: int) -> Memory:
@@ -59,17 +60,18 @@ def recalled(problem: Problem, targets: Vector, w: Vector, seen: int) -> Memory:
     _look_at_columns(problem.parts.rows, problem.n, memory.largest)
     _pass(problem.parts, problem.penalty, targets, np.arange(problem.n), 0, w.copy(), memory, scratch, 0.0, 0.0)
     times = max(1.0, seen / problem.n)
-    return memory._replace(squares=times * memory.squares, by_target=times * memory.by_target)
+    _count(targets, memory)
+    return Memory(memory.largest, times * memory.squares, times * memory.by_target, times * memory.targets)
 
 
 def one_pass(
-    problem: Problem, targets: Vector, w: Vector, memory: Memory, seen: int, order: NDArray[np.int64]
+    problem: Problem, targets: Vector, w: Vector, memory: Memory, order: NDArray[np.int64]
 ) -> tuple[Vector, Memory]:
-    """w, one column per target, and the memory after a step on each row of `order`; `seen` rows came before."""
+    """w, one column per target, and the memory after a step on each row of `order`."""
     memory = Memory(*(array.copy() for array in memory))
-    signs = hasattr(problem.loss, "check_targets")
-    memory.targets[0] += 0.0 if signs else float(np.sum(targets**2))
-    unit = 1.0 if signs else math.sqrt(memory.targets[0] / (seen + order.size))
+    _count(targets, memory)
+    squares, count = memory.targets
+    unit = math.sqrt(squares / count)
     w, scratch = _ready(problem, memory, w, RATE * unit)
     caution = 0.0 if problem.loss.slope_bound() < math.inf else float(problem.loss.curvature())
     arguments = (w, memory, scratch, RATE * unit, caution)
@@ -78,6 +80,10 @@ def one_pass(
         _pass(problem.parts, problem.penalty, targets, order[begin : begin + size], begin, *arguments)
     _settle(problem.penalty, problem.d, order.size, w, scratch)
     return w, memory
+
+
+def _count(targets: Vector, memory: Memory) -> None:
+    memory.targets[:] += np.vdot(targets, targets) / targets.shape[1], len(targets)
 
 
 def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Vector, Scratch]:
@@ -108,8 +114,7 @@ def _pass(parts, penalty, targets, order, first, w, memory, scratch, rate, cauti
                 _catch_up(penalty, w, j, first + step, scratch)
                 if abs(x) > memory.largest[j]:
                     _enlarge(w, j, abs(x), memory.largest)
-                for k in range(count):
-                    margin[k] += x * w[j, k]
+                _add(margin, x, w[j])
         energy = 0.0
         for k in range(count):
             slope[k] = weight * loss.derivative(margin[k], targets[i, k])
@@ -134,9 +139,7 @@ def _pass(parts, penalty, targets, order, first, w, memory, scratch, rate, cauti
         for e in range(rows.begin(i), rows.end(i)):
             x, j = np.float64(rows.entry(i, e)), rows.column(i, e)
             if x != 0.0:
-                move = rates[j] * x
-                for k in range(count):
-                    w[j, k] -= move * slope[k]
+                _add(w[j], -rates[j] * x, slope)
 
 
 @inline
@@ -144,8 +147,22 @@ def _catch_up(penalty, w, j, now, scratch):
     """The penalty's part of the steps that feature j has missed."""
     missed = scratch.rate[j] * (now - scratch.done[j])
     scratch.done[j] = now
-    for k in range(scratch.balance.size):
-        w[j, k] = penalty.prox(w[j, k], missed * scratch.balance[k])
+    balance = scratch.balance
+    if balance.size == 1:
+        w[j, 0] = penalty.prox(w[j, 0], missed * balance[0])
+    else:
+        for k in range(balance.size):
+            w[j, k] = penalty.prox(w[j, k], missed * balance[k])
+
+
+@inline
+def _add(v, scale, u):
+    """v += scale · u; a loop of one turn would take longer than all else."""
+    if v.size == 1:
+        v[0] += scale * u[0]
+    else:
+        for k in range(v.size):
+            v[k] += scale * u[k]
 
 
 @inline
