@@ -61,6 +61,8 @@ class BanditLinearModel(BaseEstimator):
             raise ValueError(f"{type(self).__name__} expects loss={names}, got {self.loss!r}.")
         self._expect_number("alpha", 0.0, math.inf)
         self._expect_number("l1_ratio", 0.0, 1.0)
+        if hasattr(self, "epsilon"):
+            self._expect_number("epsilon", 0.0, math.inf)
         if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
         if self.tol is not None:
@@ -68,7 +70,10 @@ class BanditLinearModel(BaseEstimator):
 
     def _expect_number(self, name: str, least: float, most: float) -> None:
         value = getattr(self, name)
-        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+        try:
+            number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+        except OverflowError:  # a whole number of hundreds of digits
+            number = math.inf
         if not (least <= number <= most and number < math.inf):
             raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}.")
 

@@ -27,7 +27,7 @@ Vector = NDArray[np.float64]
 
 RATE = 0.25  # how far, in units of the margin, the first step moves each feature
 INTERCEPT = 0.5  # the share of it that the intercept moves: in every row, it would be ahead of rare features
-SLICE_ENTRIES = 1 << 24  # entries of rows, times targets, between two looks for Ctrl-C
+SLICE = 1 << 14  # rows between two looks for Ctrl-C
 
 
 class Memory(NamedTuple):
@@ -75,9 +75,8 @@ def one_pass(
     w, scratch = _ready(problem, memory, w, RATE * unit)
     caution = 0.0 if problem.loss.slope_bound() < math.inf else float(problem.loss.curvature())
     arguments = (w, memory, scratch, RATE * unit, caution)
-    size = max(1, SLICE_ENTRIES // (problem.d * targets.shape[1]))
-    for begin in range(0, order.size, size):
-        _pass(problem.parts, problem.penalty, targets, order[begin : begin + size], begin, *arguments)
+    for begin in range(0, order.size, SLICE):
+        _pass(problem.parts, problem.penalty, targets, order[begin : begin + SLICE], begin, *arguments)
     _settle(problem.penalty, problem.d, order.size, w, scratch)
     return w, memory
 
