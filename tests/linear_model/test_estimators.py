@@ -258,6 +258,23 @@ def test_bad_parameters_are_named(rows, settings, message):
         BanditClassifier(**settings).fit(*rows)
 
 
+@pytest.mark.parametrize("kind", [BanditClassifier, BanditRegressor])
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight"])
+def test_masked_entries_are_refused(kind, call, name):
+    rng = np.random.default_rng(0)
+    data = {"X": rng.standard_normal((20, 2)), "y": np.arange(20) % 2, "sample_weight": np.ones(20)}
+    first = {"classes": [0, 1]} if (kind, call) == (BanditClassifier, "partial_fit") else {}
+    masked = {**data, name: np.ma.masked_array(data[name], mask=np.zeros(data[name].shape, bool))}
+    model = getattr(kind(random_state=0), call)(**masked, **first)  # nothing is masked
+    assert np.array_equal(model.coef_, getattr(kind(random_state=0), call)(**data, **first).coef_)
+    masked[name].mask[3] = True
+    with pytest.raises(ValueError, match=f"{name} is a masked array in which {masked[name].mask.sum()} entries are"):
+        getattr(kind(), call)(**masked, **first)
+    with pytest.raises(ValueError, match="X is a masked array"):
+        model.predict(np.ma.masked_less(data["X"], 0.0))
+
+
 def test_probabilities_need_the_logistic_loss(rows):
     model = BanditClassifier("squared_hinge", random_state=0).fit(*rows)
     assert not hasattr(model, "predict_proba")

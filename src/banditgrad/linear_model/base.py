@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -78,12 +78,14 @@ class BanditLinearModel(BaseEstimator):
             raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}.")
 
     def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
+        refuse_masked(X=X, y=y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS, order="C", reset=reset, **options)
         return as_few_kinds(X), y
 
     def _margins(self, X: Any) -> Vector:
         """X w + b, with one column per problem."""
         check_is_fitted(self)
+        refuse_masked(X=X)
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
         return np.asarray(X @ np.atleast_2d(self.coef_).T + self.intercept_)
 
@@ -237,6 +239,21 @@ class BanditLinearModel(BaseEstimator):
 
 
 _FLOATS = [np.float64, np.float32]
+
+
+def refuse_masked(**arrays: Any) -> None:
+    """scikit-learn's validation would drop the mask and take what is behind it."""
+    for name, array in arrays.items():
+        if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+            count = int(np.ma.count_masked(array))
+            raise ValueError(
+                f"{name} is a masked array in which {count} entries are masked. Fill or remove them first."
+            )
+
+
+def as_weights(sample_weight: ArrayLike | None) -> Any:
+    refuse_masked(sample_weight=sample_weight)
+    return None if sample_weight is None else np.asarray(sample_weight)
 
 
 def as_few_kinds(X: Any) -> Any:

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from banditgrad.linear_model.base import BanditLinearModel, Vector
+from banditgrad.linear_model.base import BanditLinearModel, Vector, as_weights
 from banditgrad.minimise import Progress
 from banditgrad.registry import CLASSIFICATION_LOSSES
 from banditgrad.samplers import Sampler
@@ -201,9 +201,10 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         return [np.where(y == label, 1.0, -1.0) for label in positive]
 
     def _weights(self, y: NDArray[Any], sample_weight: ArrayLike | None) -> Vector | None:
+        weights: Vector | None = as_weights(sample_weight)
         if self.class_weight is None:
-            return None if sample_weight is None else np.asarray(sample_weight)
-        given = _check_sample_weight(sample_weight, y, dtype=np.float64)
+            return weights
+        given = _check_sample_weight(weights, y, dtype=np.float64)
         by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=given)
         return np.asarray(by_class[np.searchsorted(self.classes_, y)] * given)
 
