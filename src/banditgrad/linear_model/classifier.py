@@ -38,8 +38,9 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     l1_ratio : float
         The share of the l1 norm in the elastic net; other penalties do not look at it.
     solver : str or Solver
-        "auto" is "samplednewton", or for an l1 norm on long rows with many features "proxsvrg"; "saga", "lsvrg",
-        "s2gd", "sgd", "proxsgd", "sqn"; or an object such as ``bg.S2gd()``.
+        "auto" is "samplednewton", or "proxsvrg" on dense rows with many features whose norms are very unlike, and
+        where a step_size is given; "saga", "lsvrg", "s2gd", "sgd", "proxsgd", "sqn"; or an object such as
+        ``bg.S2gd()``.
     sampler : str or Sampler
         "auto" adapts where this pays; "uniform", "importance", "mabs", "vrb", "recentnorm"; or an object such as
         ``bg.Mabs(eta=0.3)``.
