@@ -302,6 +302,27 @@ def test_the_variance_ratio_tells_what_sampling_bought(rows):
     assert BanditClassifier(random_state=0).fit(X, y).solver_ == "samplednewton"
 
 
+@pytest.mark.parametrize("solver", [bg.ProxSvrg(), bg.Saga(), bg.Sgd(), bg.SampledNewton()])
+def test_the_variance_is_looked_at_a_few_times_only(rows, solver, monkeypatch):
+    X, y = rows
+    looks, feedback = [], type(solver).feedback
+    monkeypatch.setattr(type(solver), "feedback", lambda *args: looks.append(1) or feedback(*args))
+    model = BanditClassifier(solver=solver, sampler="mabs", tol=None, max_iter=40, random_state=0).fit(X, y)
+    looked = np.array([1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 24, 30, 38, 40])
+    assert len(looks) == looked.size
+    problem = bg.Problem(X, np.where(y == "yes", 1.0, -1.0), penalty=bg.ElasticNet(1e-4, 0.0), fit_intercept=True)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1, size=1)[0])
+    run = bg.minimise(
+        problem, solver, bg.Mabs(), passes=40, seed=seed, record_variance=True, callback=lambda progress: False
+    )
+    assert np.array_equal(run.w[:-1], model.coef_[0])
+    ratios = run.history.effective_variance[1:] / run.history.uniform_variance[1:]
+    assert model.effective_variance_ratio_ == pytest.approx(
+        np.average(ratios[looked - 1], weights=np.diff(looked, prepend=0))
+    )
+    assert model.effective_variance_ratio_ == pytest.approx(np.mean(ratios), rel=0.25)
+
+
 def test_importing_the_package_leaves_scikit_learn_alone():
     import subprocess
     import sys

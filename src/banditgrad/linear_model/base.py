@@ -20,11 +20,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from banditgrad.linear_model.stream import new_memory, one_pass, recalled
+from banditgrad.linear_model.variance import VarianceRatio
 from banditgrad.minimise import Progress, Reason, Result, minimise
 from banditgrad.problem import Problem
 from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver, name_of
 from banditgrad.schedules import ShiftedInverseTime
-from banditgrad.solvers import ProxSgd, Solver
+from banditgrad.solvers import ProxSgd, Solver, automatic_solver
 
 Vector = NDArray[np.float64]
 
@@ -169,21 +170,24 @@ class BanditLinearModel(BaseEstimator):
         sampler = make_sampler(self.sampler)
         workers = min(effective_n_jobs(self.n_jobs), len(problems))
         stop = threading.Event()
+        ratios: dict[int, VarianceRatio] = {}
 
         def solve(k: int) -> Result:
             w0 = None if starts is None or _is_solved_by_zero(problems[k]) else starts[k]
+            solver = automatic_solver(problems[k]) if isinstance(plan.solver, str) else plan.solver
+            variance = ratios[k] = VarianceRatio(problems[k], solver, sampler)
             result = minimise(
                 problems[k],
-                plan.solver,
-                sampler,
+                variance.solver,
+                variance.sampler,
                 passes=plan.passes,
                 seed=seeds[k],
                 w0=w0,
                 tol=_relative_to_zero(problems[k], w0, plan.tol),
-                record_variance=True,
-                callback=self._watch(stop),
+                callback=self._watch(stop, variance),
                 progress=bool(self.verbose) and workers == 1,
             )
+            variance.look(result.passes)
             if result.reason is Reason.INTERRUPTED:
                 stop.set()
             if self.verbose:
@@ -193,12 +197,17 @@ class BanditLinearModel(BaseEstimator):
 
         results = _in_threads(solve, len(problems), workers, stop)
         self._keep(problems, results)
+        self.effective_variance_ratio_ = float(np.mean([ratios[k].mean for k in range(len(problems))]))
         if stop.is_set():
             raise KeyboardInterrupt  # the attributes hold what was reached; a search over parameters must end
         self._warn(plan, problems, results)
 
-    def _watch(self, stop: threading.Event) -> Callable[[Progress], bool]:
-        return lambda progress: stop.is_set() or (self.callback is not None and bool(self.callback(progress)))
+    def _watch(self, stop: threading.Event, variance: VarianceRatio) -> Callable[[Progress], bool]:
+        def watch(progress: Progress) -> bool:
+            variance.after(progress.passes)
+            return stop.is_set() or (self.callback is not None and bool(self.callback(progress)))
+
+        return watch
 
     def _keep(self, problems: Sequence[Problem], results: Sequence[Result]) -> None:
         solutions = np.array([result.w for result in results])
@@ -210,7 +219,6 @@ class BanditLinearModel(BaseEstimator):
         self.sampling_probabilities_ = np.mean([result.sampling.probabilities() for result in results], axis=0)
         norms = np.linalg.norm([p.gradient_norms(w) for p, w in zip(problems, solutions, strict=True)], axis=0)
         self.importance_ = norms / norms.mean() if norms.any() else np.ones_like(norms)
-        self.effective_variance_ratio_ = float(np.mean([_variance_ratio(result) for result in results]))
 
     def _keep_solution(self, w: Vector) -> None:
         """Coefficients and intercepts, one row per problem."""
@@ -285,15 +293,6 @@ def _distance(problem: Problem, w: Vector) -> float:
 
 def _norm(problem: Problem, w: Vector) -> float:
     return float(np.linalg.norm(problem.gradient_mapping(w)))
-
-
-def _variance_ratio(result: Result) -> float:
-    """The mean over the run of the estimator's variance, relative to that of uniform sampling at the same points."""
-    history = result.history
-    assert history.effective_variance is not None
-    assert history.uniform_variance is not None
-    used = history.uniform_variance > 0.0
-    return float(np.mean(history.effective_variance[used] / history.uniform_variance[used])) if used.any() else 1.0
 
 
 def _in_threads(solve: Callable[[int], Result], count: int, workers: int, stop: threading.Event) -> list[Result]:

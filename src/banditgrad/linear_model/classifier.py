@@ -75,7 +75,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     n_iter_ : passes made, the most over the classes
     solver_ : the name of the solver that ran: what "auto" took
     objective_ : F at the solution, one number per problem solved
-    history_ : list of `History`, one per problem: passes, seconds, value and variances, pass by pass
+    history_ : list of `History`, one per problem: passes, seconds and value, pass by pass
     sampling_probabilities_ : array of shape (n,)
         The probability of each row of the training data with the sampler as it was in the end; the mean over classes.
         "samplednewton" makes few draws or none, and a bandit learns little; with "proxsvrg" it learns in every pass.
@@ -84,9 +84,10 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         sampling the best sampler for SGD would draw the row. Hard, mislabelled and outlying rows are high, rows that
         the model is sure of are near zero.
     effective_variance_ratio_ : float
-        The variance of the solver's gradient estimator over that with uniform sampling, the mean over the passes: 0.25
-        says that the sampling was worth four times as many draws a step; 1 that it bought nothing. For Newton's method,
-        which makes few draws, that of a stochastic gradient at the same points.
+        The variance of the solver's gradient estimator over that with uniform sampling, the mean over the passes, of
+        which ever fewer are looked at: 0.25 says that the sampling was worth four times as many draws a step; 1 that
+        it bought nothing. For Newton's method, which makes few draws, that of a stochastic gradient at the same
+        points.
     """
 
     _losses = CLASSIFICATION_LOSSES
