@@ -98,6 +98,15 @@ def test_the_units_of_columns_do_not_matter(blocks):
     assert np.array_equal(one.decision_function(X), other.decision_function(X * units))
 
 
+def test_entries_near_the_smallest_number_do_no_harm(blocks):
+    X, y, _ = blocks[0]
+    model = BanditClassifier(random_state=0)
+    for _ in range(2):
+        model.partial_fit(X * [1, 1, 1e-160, 1e-200, 1e-300, 1], y, classes=[0, 1, 2])
+    assert np.isfinite(model.coef_).all()
+    assert model.coef_[:, :2].all()
+
+
 def texts(n, rng, words=2000, topics=20):
     """Rows like tf-idf of short texts: words as frequent as 1/rank, some of them those of one of many uneven topics."""
     share = 1 / np.arange(1, topics + 1)

@@ -27,6 +27,7 @@ Vector = NDArray[np.float64]
 
 RATE = 0.25  # how far, in units of the margin, the first step moves each feature
 INTERCEPT = 0.5  # the share of it that the intercept moves: in every row, it would be ahead of rare features
+TINY = 1e-290  # a feature whose gradients are smaller stays at zero: steps would overflow
 SLICE = 1 << 14  # rows between two looks for Ctrl-C
 
 
@@ -44,6 +45,7 @@ class Scratch(NamedTuple):
     balance: Vector  # 1 / √(share of k)
     margin: Vector
     slope: Vector
+    total: Vector  # one number: Σ ‖g‖²
     done: NDArray[np.int64]  # steps of this call that a feature has made
 
 
@@ -82,16 +84,17 @@ def one_pass(
 
 
 def _count(targets: Vector, memory: Memory) -> None:
-    memory.targets[:] += np.vdot(targets, targets) / targets.shape[1], len(targets)
+    memory.targets[:] += np.einsum("ik,ik->", targets, targets) / targets.shape[1], len(targets)
 
 
 def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Vector, Scratch]:
-    d, targets = problem.d, memory.by_target.size
+    d, targets, total = problem.d, memory.by_target.size, memory.by_target.sum(keepdims=True)
+    scale = memory.largest * np.sqrt(memory.squares)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rates = np.where(memory.squares > 0.0, rate / (memory.largest * np.sqrt(memory.squares)), 0.0)
-        shares = memory.by_target / memory.by_target.sum()
+        rates = np.where(scale > TINY, rate / scale, 0.0)
+        shares = memory.by_target / total
         balance = np.where(shares > 0.0, 1.0 / np.sqrt(shares), 1.0)
-    return w.copy(), Scratch(rates, balance, np.zeros(targets), np.zeros(targets), np.zeros(d, np.int64))
+    return w.copy(), Scratch(rates, balance, np.zeros(targets), np.zeros(targets), total, np.zeros(d, np.int64))
 
 
 @kernel
@@ -99,9 +102,6 @@ def _pass(parts, penalty, targets, order, first, w, memory, scratch, rate, cauti
     rows, loss, weights = parts.rows, parts.terms.loss, parts.terms.weights
     margin, slope, rates, balance = scratch.margin, scratch.slope, scratch.rate, scratch.balance
     count, last = margin.size, w.shape[0] - 1
-    total = 0.0
-    for k in range(count):
-        total += memory.by_target[k]
     for step in range(order.size):
         i = order[step]
         weight = weights[i] if weights.size > 0 else 1.0
@@ -113,7 +113,11 @@ def _pass(parts, penalty, targets, order, first, w, memory, scratch, rate, cauti
                 _catch_up(penalty, w, j, first + step, scratch)
                 if abs(x) > memory.largest[j]:
                     _enlarge(w, j, abs(x), memory.largest)
-                _add(margin, x, w[j])
+                if count == 1:  # a loop of one turn would take longer than all else
+                    margin[0] += x * w[j, 0]
+                else:
+                    for k in range(count):
+                        margin[k] += x * w[j, k]
         energy = 0.0
         for k in range(count):
             slope[k] = weight * loss.derivative(margin[k], targets[i, k])
@@ -121,7 +125,7 @@ def _pass(parts, penalty, targets, order, first, w, memory, scratch, rate, cauti
             energy += slope[k] * slope[k]
         if energy == 0.0:
             continue
-        total += energy
+        scratch.total[0] += energy
         memory.squares[last] += energy
         rates[last] = INTERCEPT * rows.intercept * rate / math.sqrt(memory.squares[last])
         length = rates[last]
@@ -129,16 +133,22 @@ def _pass(parts, penalty, targets, order, first, w, memory, scratch, rate, cauti
             x, j = np.float64(rows.entry(i, e)), rows.column(i, e)
             if x != 0.0:
                 memory.squares[j] += energy * x * x
-                rates[j] = rate / (memory.largest[j] * math.sqrt(memory.squares[j]))
+                scale = memory.largest[j] * math.sqrt(memory.squares[j])
+                rates[j] = rate / scale if scale > TINY else 0.0
                 length += rates[j] * x * x
         for k in range(count):
-            balance[k] = math.sqrt(total / memory.by_target[k]) if memory.by_target[k] > 0.0 else 1.0
+            balance[k] = math.sqrt(scratch.total[0] / memory.by_target[k]) if memory.by_target[k] > 0.0 else 1.0
             slope[k] *= balance[k] / (1.0 + caution * weight * length * balance[k])
             w[last, k] -= rates[last] * slope[k]
         for e in range(rows.begin(i), rows.end(i)):
             x, j = np.float64(rows.entry(i, e)), rows.column(i, e)
             if x != 0.0:
-                _add(w[j], -rates[j] * x, slope)
+                move = rates[j] * x
+                if count == 1:
+                    w[j, 0] -= move * slope[0]
+                else:
+                    for k in range(count):
+                        w[j, k] -= move * slope[k]
 
 
 @inline
@@ -152,16 +162,6 @@ def _catch_up(penalty, w, j, now, scratch):
     else:
         for k in range(balance.size):
             w[j, k] = penalty.prox(w[j, k], missed * balance[k])
-
-
-@inline
-def _add(v, scale, u):
-    """v += scale · u; a loop of one turn would take longer than all else."""
-    if v.size == 1:
-        v[0] += scale * u[0]
-    else:
-        for k in range(v.size):
-            v[k] += scale * u[k]
 
 
 @inline
