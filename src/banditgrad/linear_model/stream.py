@@ -90,7 +90,7 @@ def _count(targets: Vector, memory: Memory) -> None:
 def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Vector, Scratch]:
     d, targets, total = problem.d, memory.by_target.size, memory.by_target.sum(keepdims=True)
     scale = memory.largest * np.sqrt(memory.squares)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rates = np.where(scale > TINY, rate / scale, 0.0)
         shares = memory.by_target / total
         balance = np.where(shares > 0.0, 1.0 / np.sqrt(shares), 1.0)
