@@ -24,12 +24,13 @@ def by_hand(blocks, loss, l1, l2, seed):
     """The same steps with plain NumPy: w of shape (d + 1, targets), the intercept last."""
     d, count = blocks[0][0].shape[1], blocks[0][1].shape[1]
     w, largest = np.zeros((d + 1, count)), np.append(np.zeros(d), 1.0)
-    squares, by_target, total_y, seen = np.zeros(d + 1), np.zeros(count), 0.0, 0
+    squares, by_target, total_y, crowd, seen = np.zeros(d + 1), np.zeros(count), 0.0, 0.0, 0
     curvature = {"log_loss": 0.0, "squared_hinge": 2.0, "squared_error": 1.0}[loss]
     rates, balance = np.zeros(d + 1), np.ones(count)
     for X, Y, weights in blocks:
-        total_y, seen = total_y + np.sum(Y**2), seen + len(Y)
-        rate = RATE * (np.sqrt(total_y / seen) if loss == "squared_error" else 1.0)
+        total_y, seen = total_y + np.sum(Y**2) / count, seen + len(Y)
+        crowd += np.sum((X / np.maximum(largest[:-1], abs(X).max(axis=0))) ** 2)
+        rate = RATE * np.sqrt(total_y / seen / max(1.0, crowd / seen))
         used = squares > 0
         rates[used] = rate / (largest[used] * np.sqrt(squares[used]))
         done = np.zeros(d)

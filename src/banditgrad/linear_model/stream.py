@@ -2,12 +2,13 @@
 
 With the slopes g_k of row x for the targets k, the step of feature j for target k is
 
-    w_jk ← w_jk - h_jk g_k x_j ,    h_jk = RATE · unit / (max |x_j| √G_jk) ,    G_jk = Σ x_j² ‖g‖² · Σ g_k² / Σ ‖g‖² ,
+    w_jk ← w_jk - h_jk g_k x_j ,    h_jk = RATE · unit / (max |x_j| √(N G_jk)) ,    G_jk = Σ x_j² ‖g‖² · Σ g_k² / Σ ‖g‖² ,
 
 with sums and the maximum over all rows so far. That G is a product of a number per feature and one per target, as in
 Adafactor (Shazeer and Stern 2018), takes d + K numbers instead of d K, and a step costs no more than one of plain SGD.
 The division by max |x_j| makes the units of a column irrelevant; when the maximum grows, w_jk shrinks by as much (Ross,
-Mineiro and Langford 2013). `unit` is that of margins, the root mean square of y, which is 1 for classes. A loss with
+Mineiro and Langford 2013). `unit` is that of margins, the root mean square of y, which is 1 for classes, and N the mean
+of Σ_j (x_j / max |x_j|)², how many features move a margin together. A loss with
 bounded slope cannot step too far; for others the step is implicit, with the slope where the step ends: for squares, a
 division.
 
@@ -25,7 +26,7 @@ from banditgrad.problem import Problem
 
 Vector = NDArray[np.float64]
 
-RATE = 0.25  # how far, in units of the margin, the first step moves each feature
+RATE = 0.5  # how far, in units of the margin, the first step moves a feature that is alone
 INTERCEPT = 0.5  # the share of it that the intercept moves: in every row, it would be ahead of rare features
 TINY = 1e-290  # a feature whose gradients are smaller stays at zero: steps would overflow
 SLICE = 1 << 14  # rows between two looks for Ctrl-C
@@ -37,7 +38,7 @@ class Memory(NamedTuple):
     largest: Vector  # max |x_j|
     squares: Vector  # Σ x_j² Σ_k g_k²
     by_target: Vector  # Σ g_k²
-    targets: Vector  # Σ y² and the number of rows
+    sums: Vector  # over the rows: Σ y², Σ_j (x_j / max |x_j|)², 1
 
 
 class Scratch(NamedTuple):
@@ -52,7 +53,7 @@ class Scratch(NamedTuple):
 def new_memory(d: int, targets: int) -> Memory:
     largest = np.zeros(d + 1)
     largest[d] = 1.0
-    return Memory(largest, np.zeros(d + 1), np.zeros(targets), np.zeros(2))
+    return Memory(largest, np.zeros(d + 1), np.zeros(targets), np.zeros(3))
 
 
 def recalled(problem: Problem, targets: Vector, w: Vector, seen: int) -> Memory:
@@ -62,8 +63,8 @@ def recalled(problem: Problem, targets: Vector, w: Vector, seen: int) -> Memory:
     _look_at_columns(problem.parts.rows, problem.n, memory.largest)
     _pass(problem.parts, problem.penalty, targets, np.arange(problem.n), 0, w.copy(), memory, scratch, 0.0, 0.0)
     times = max(1.0, seen / problem.n)
-    _count(targets, memory)
-    return Memory(memory.largest, times * memory.squares, times * memory.by_target, times * memory.targets)
+    _rate(problem, targets, memory)
+    return Memory(memory.largest, times * memory.squares, times * memory.by_target, times * memory.sums)
 
 
 def one_pass(
@@ -71,20 +72,24 @@ def one_pass(
 ) -> tuple[Vector, Memory]:
     """w, one column per target, and the memory after a step on each row of `order`."""
     memory = Memory(*(array.copy() for array in memory))
-    _count(targets, memory)
-    squares, count = memory.targets
-    unit = math.sqrt(squares / count)
-    w, scratch = _ready(problem, memory, w, RATE * unit)
+    rate = _rate(problem, targets, memory)
+    w, scratch = _ready(problem, memory, w, rate)
     caution = 0.0 if problem.loss.slope_bound() < math.inf else float(problem.loss.curvature())
-    arguments = (w, memory, scratch, RATE * unit, caution)
+    arguments = (w, memory, scratch, rate, caution)
     for begin in range(0, order.size, SLICE):
         _pass(problem.parts, problem.penalty, targets, order[begin : begin + SLICE], begin, *arguments)
     _settle(problem.penalty, problem.d, order.size, w, scratch)
     return w, memory
 
 
-def _count(targets: Vector, memory: Memory) -> None:
-    memory.targets[:] += np.einsum("ik,ik->", targets, targets) / targets.shape[1], len(targets)
+def _rate(problem: Problem, targets: Vector, memory: Memory) -> float:
+    """RATE · unit / √(features in a row), with these rows counted in."""
+    largest = memory.largest.copy()
+    _look_at_columns(problem.parts.rows, problem.n, largest)
+    squares = np.einsum("ik,ik->", targets, targets) / targets.shape[1]
+    memory.sums[:] += squares, _relative_squares(problem.parts.rows, problem.n, largest), problem.n
+    squares, features, count = memory.sums
+    return RATE * math.sqrt(squares / count / max(1.0, features / count))
 
 
 def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Vector, Scratch]:
@@ -185,3 +190,14 @@ def _look_at_columns(rows, n, largest):
         for e in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, e)
             largest[j] = max(largest[j], abs(np.float64(rows.entry(i, e))))
+
+
+@kernel
+def _relative_squares(rows, n, largest):
+    total = 0.0
+    for i in range(n):
+        for e in range(rows.begin(i), rows.end(i)):
+            x, j = np.float64(rows.entry(i, e)), rows.column(i, e)
+            if x != 0.0:
+                total += (x / largest[j]) ** 2
+    return total
