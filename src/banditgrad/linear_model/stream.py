@@ -8,9 +8,8 @@ with sums and the maximum over all rows so far. That G is a product of a number 
 Adafactor (Shazeer and Stern 2018), takes d + K numbers instead of d K, and a step costs no more than one of plain SGD.
 The division by max |x_j| makes the units of a column irrelevant; when the maximum grows, w_jk shrinks by as much (Ross,
 Mineiro and Langford 2013). `unit` is that of margins, the root mean square of y, which is 1 for classes, and N the mean
-of Σ_j (x_j / max |x_j|)², how many features move a margin together. A loss with
-bounded slope cannot step too far; for others the step is implicit, with the slope where the step ends: for squares, a
-division.
+of Σ_j (x_j / max |x_j|)²: how many features move a margin together. A loss with bounded slope cannot step too far; for
+others the step is implicit, with the slope where the step ends: for squares, a division.
 
 The penalty's part of missed steps is made as one long proximal step when a row needs the feature.
 """
