@@ -2,7 +2,7 @@
 
 With the slopes g_k of row x for the targets k, the step of feature j for target k is
 
-    w_jk ← w_jk - h_jk g_k x_j ,    h_jk = RATE · unit / (max |x_j| √(N G_jk)) ,    G_jk = Σ x_j² ‖g‖² · Σ g_k² / Σ ‖g‖² ,
+    w_jk ← w_jk - h_jk g_k x_j ,  h_jk = RATE · unit / (max |x_j| √(N G_jk)) ,  G_jk = Σ x_j² ‖g‖² · Σ g_k² / Σ ‖g‖² ,
 
 with sums and the maximum over all rows so far. That G is a product of a number per feature and one per target, as in
 Adafactor (Shazeer and Stern 2018), takes d + K numbers instead of d K, and a step costs no more than one of plain SGD.
