@@ -213,7 +213,6 @@ def test_partial_fit_learns_a_stream():
         block = slice(begin, begin + 500)
         model.partial_fit(X[block], labels[block], classes=[0, 1])
     assert model.n_seen_ == 4000
-    assert model.sampling_probabilities_.shape == (500,)
     assert model.score(X, labels) > 0.95
     with pytest.raises(ValueError, match=r"not in classes: \[7\]"):
         model.partial_fit(X[:3], [0, 1, 7])
@@ -259,6 +258,23 @@ def test_bad_parameters_are_named(rows, settings, message):
         BanditClassifier(**settings).fit(*rows)
 
 
+@pytest.mark.parametrize("kind", [BanditClassifier, BanditRegressor])
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight"])
+def test_masked_entries_are_refused(kind, call, name):
+    rng = np.random.default_rng(0)
+    data = {"X": rng.standard_normal((20, 2)), "y": np.arange(20) % 2, "sample_weight": np.ones(20)}
+    first = {"classes": [0, 1]} if (kind, call) == (BanditClassifier, "partial_fit") else {}
+    masked = {**data, name: np.ma.masked_array(data[name], mask=np.zeros(data[name].shape, bool))}
+    model = getattr(kind(random_state=0), call)(**masked, **first)  # nothing is masked
+    assert np.array_equal(model.coef_, getattr(kind(random_state=0), call)(**data, **first).coef_)
+    masked[name].mask[3] = True
+    with pytest.raises(ValueError, match=f"{name} is a masked array in which {masked[name].mask.sum()} entries are"):
+        getattr(kind(), call)(**masked, **first)
+    with pytest.raises(ValueError, match="X is a masked array"):
+        model.predict(np.ma.masked_less(data["X"], 0.0))
+
+
 def test_probabilities_need_the_logistic_loss(rows):
     model = BanditClassifier("squared_hinge", random_state=0).fit(*rows)
     assert not hasattr(model, "predict_proba")
@@ -284,6 +300,27 @@ def test_the_variance_ratio_tells_what_sampling_bought(rows):
     assert bandit.effective_variance_ratio_ < 0.8
     assert bandit.solver_ == "proxsvrg"
     assert BanditClassifier(random_state=0).fit(X, y).solver_ == "samplednewton"
+
+
+@pytest.mark.parametrize("solver", [bg.ProxSvrg(), bg.Saga(), bg.Sgd(), bg.SampledNewton()])
+def test_the_variance_is_looked_at_a_few_times_only(rows, solver, monkeypatch):
+    X, y = rows
+    looks, feedback = [], type(solver).feedback
+    monkeypatch.setattr(type(solver), "feedback", lambda *args: looks.append(1) or feedback(*args))
+    model = BanditClassifier(solver=solver, sampler="mabs", tol=None, max_iter=40, random_state=0).fit(X, y)
+    looked = np.array([1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 24, 30, 38, 40])
+    assert len(looks) == looked.size
+    problem = bg.Problem(X, np.where(y == "yes", 1.0, -1.0), penalty=bg.ElasticNet(1e-4, 0.0), fit_intercept=True)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1, size=1)[0])
+    run = bg.minimise(
+        problem, solver, bg.Mabs(), passes=40, seed=seed, record_variance=True, callback=lambda progress: False
+    )
+    assert np.array_equal(run.w[:-1], model.coef_[0])
+    ratios = run.history.effective_variance[1:] / run.history.uniform_variance[1:]
+    assert model.effective_variance_ratio_ == pytest.approx(
+        np.average(ratios[looked - 1], weights=np.diff(looked, prepend=0))
+    )
+    assert model.effective_variance_ratio_ == pytest.approx(np.mean(ratios), rel=0.25)
 
 
 def test_importing_the_package_leaves_scikit_learn_alone():

@@ -13,17 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from banditgrad.linear_model.stream import new_memory, one_pass, recalled
+from banditgrad.linear_model.variance import VarianceRatio
 from banditgrad.minimise import Progress, Reason, Result, minimise
 from banditgrad.problem import Problem
 from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver, name_of
 from banditgrad.schedules import ShiftedInverseTime
-from banditgrad.solvers import ProxSgd, Solver
+from banditgrad.solvers import ProxSgd, Solver, automatic_solver
 
 Vector = NDArray[np.float64]
 
@@ -31,6 +33,8 @@ Vector = NDArray[np.float64]
 SMALL_BYTES = 2**26
 LOOK_EVERY = 0.2  # seconds between two looks for Ctrl-C while threads work
 STREAMING_SOLVERS = ("auto", "sgd", "proxsgd")
+# What tells of a run of `minimise` and its rows, and would be out of date after rows of a stream.
+OF_A_RUN = ("objective_", "history_", "sampling_probabilities_", "importance_", "effective_variance_ratio_")
 
 
 class Plan(NamedTuple):
@@ -58,6 +62,8 @@ class BanditLinearModel(BaseEstimator):
             raise ValueError(f"{type(self).__name__} expects loss={names}, got {self.loss!r}.")
         self._expect_number("alpha", 0.0, math.inf)
         self._expect_number("l1_ratio", 0.0, 1.0)
+        if hasattr(self, "epsilon"):
+            self._expect_number("epsilon", 0.0, math.inf)
         if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
         if self.tol is not None:
@@ -65,17 +71,22 @@ class BanditLinearModel(BaseEstimator):
 
     def _expect_number(self, name: str, least: float, most: float) -> None:
         value = getattr(self, name)
-        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+        try:
+            number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+        except OverflowError:  # a whole number of hundreds of digits
+            number = math.inf
         if not (least <= number <= most and number < math.inf):
             raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}.")
 
     def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
+        refuse_masked(X=X, y=y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS, order="C", reset=reset, **options)
         return as_few_kinds(X), y
 
     def _margins(self, X: Any) -> Vector:
         """X w + b, with one column per problem."""
         check_is_fitted(self)
+        refuse_masked(X=X)
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
         return np.asarray(X @ np.atleast_2d(self.coef_).T + self.intercept_)
 
@@ -84,17 +95,43 @@ class BanditLinearModel(BaseEstimator):
         plan = Plan(make_solver(self.solver, self.step_size), self.max_iter, self.tol or 0.0)
         starts = self._starts(X.shape[1], len(targets)) if self.warm_start else None
         self._run(plan, X, targets, weights, starts)
+        self.__dict__.pop("_memory", None)  # of a stream that this fit ends
         self.n_seen_ = X.shape[0] * self.n_iter_
 
     def _stream_targets(self, X: Any, targets: Sequence[Vector], weights: Vector | None) -> None:
-        """One pass of SGD over the rows of this call, with steps that fall with all rows seen so far."""
+        """One pass over the rows of this call: AdaGrad, or proximal SGD where a part of it is asked for."""
         if not (isinstance(self.solver, ProxSgd) or self.solver in STREAMING_SOLVERS):
             names = ", ".join(f'"{name}"' for name in STREAMING_SOLVERS)
             raise ValueError(f"partial_fit is stochastic gradient descent: pass solver={names}, got {self.solver!r}.")
         seen = getattr(self, "n_seen_", 0)
-        solver = self.solver if isinstance(self.solver, ProxSgd) else ProxSgd(self._falling_step(X, weights, seen))
-        self._run(Plan(solver, 1.0, 0.0), X, targets, weights, self._starts(X.shape[1], len(targets)))
+        starts = self._starts(X.shape[1], len(targets))
+        if all(isinstance(value, str) and value == "auto" for value in (self.solver, self.sampler, self.step_size)):
+            self._stream(X, targets, weights, starts, seen)
+        else:
+            solver = self.solver if isinstance(self.solver, ProxSgd) else ProxSgd(self._falling_step(X, weights, seen))
+            self._run(Plan(solver, 1.0, 0.0), X, targets, weights, starts)
         self.n_seen_ = seen + X.shape[0]
+
+    def _stream(
+        self, X: Any, targets: Sequence[Vector], weights: Vector | None, starts: Vector | None, seen: int
+    ) -> None:
+        """Every row once, in random order, with steps that remember the gradients of earlier calls."""
+        problem, each = self._problem(X, targets[0], weights), np.column_stack(targets)
+        w = np.zeros((problem.d + 1, len(targets)))
+        if starts is None:
+            memory = new_memory(problem.d, len(targets))
+        else:
+            w[: problem.dimension] = starts.T
+            memory = getattr(self, "_memory", None) or recalled(problem, each, w, seen)
+        order = check_random_state(self.random_state).permutation(problem.n)
+        w, memory = one_pass(problem, each, w, memory, order)
+        if not np.isfinite(w).all():
+            raise ValueError("partial_fit met numbers too large to compute with. Rescale X and y.")
+        for name in OF_A_RUN:
+            self.__dict__.pop(name, None)
+        self._memory = memory
+        self._keep_solution(w.T)
+        self.n_iter_, self.solver_ = 1, "adagrad"
 
     def _falling_step(self, X: Any, weights: Vector | None, seen: int) -> Any:
         """γ_t = 1 / (2 max L_i + μ t), with t counted over all calls, or the given number.
@@ -133,21 +170,24 @@ class BanditLinearModel(BaseEstimator):
         sampler = make_sampler(self.sampler)
         workers = min(effective_n_jobs(self.n_jobs), len(problems))
         stop = threading.Event()
+        ratios: dict[int, VarianceRatio] = {}
 
         def solve(k: int) -> Result:
             w0 = None if starts is None or _is_solved_by_zero(problems[k]) else starts[k]
+            solver = automatic_solver(problems[k]) if isinstance(plan.solver, str) else plan.solver
+            variance = ratios[k] = VarianceRatio(problems[k], solver, sampler)
             result = minimise(
                 problems[k],
-                plan.solver,
-                sampler,
+                variance.solver,
+                variance.sampler,
                 passes=plan.passes,
                 seed=seeds[k],
                 w0=w0,
                 tol=_relative_to_zero(problems[k], w0, plan.tol),
-                record_variance=True,
-                callback=self._watch(stop),
+                callback=self._watch(stop, variance),
                 progress=bool(self.verbose) and workers == 1,
             )
+            variance.look(result.passes)
             if result.reason is Reason.INTERRUPTED:
                 stop.set()
             if self.verbose:
@@ -157,18 +197,21 @@ class BanditLinearModel(BaseEstimator):
 
         results = _in_threads(solve, len(problems), workers, stop)
         self._keep(problems, results)
+        self.effective_variance_ratio_ = float(np.mean([ratios[k].mean for k in range(len(problems))]))
         if stop.is_set():
             raise KeyboardInterrupt  # the attributes hold what was reached; a search over parameters must end
         self._warn(plan, problems, results)
 
-    def _watch(self, stop: threading.Event) -> Callable[[Progress], bool]:
-        return lambda progress: stop.is_set() or (self.callback is not None and bool(self.callback(progress)))
+    def _watch(self, stop: threading.Event, variance: VarianceRatio) -> Callable[[Progress], bool]:
+        def watch(progress: Progress) -> bool:
+            variance.after(progress.passes)
+            return stop.is_set() or (self.callback is not None and bool(self.callback(progress)))
+
+        return watch
 
     def _keep(self, problems: Sequence[Problem], results: Sequence[Result]) -> None:
-        d = problems[0].d
         solutions = np.array([result.w for result in results])
-        self.coef_ = solutions[:, :d]
-        self.intercept_ = solutions[:, d] if self.fit_intercept else np.zeros(len(results))
+        self._keep_solution(solutions)
         self.n_iter_ = max(1, max(math.ceil(result.passes) for result in results))
         self.solver_ = name_of(results[0].solver)
         self.objective_ = np.array([result.value for result in results])
@@ -176,7 +219,12 @@ class BanditLinearModel(BaseEstimator):
         self.sampling_probabilities_ = np.mean([result.sampling.probabilities() for result in results], axis=0)
         norms = np.linalg.norm([p.gradient_norms(w) for p, w in zip(problems, solutions, strict=True)], axis=0)
         self.importance_ = norms / norms.mean() if norms.any() else np.ones_like(norms)
-        self.effective_variance_ratio_ = float(np.mean([_variance_ratio(result) for result in results]))
+
+    def _keep_solution(self, w: Vector) -> None:
+        """Coefficients and intercepts, one row per problem."""
+        d = self.n_features_in_
+        self.coef_ = w[:, :d]
+        self.intercept_ = w[:, d].copy() if self.fit_intercept else np.zeros(len(w))
 
     def _warn(self, plan: Plan, problems: Sequence[Problem], results: Sequence[Result]) -> None:
         name = type(self).__name__
@@ -199,6 +247,21 @@ class BanditLinearModel(BaseEstimator):
 
 
 _FLOATS = [np.float64, np.float32]
+
+
+def refuse_masked(**arrays: Any) -> None:
+    """scikit-learn's validation would drop the mask and take what is behind it."""
+    for name, array in arrays.items():
+        if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+            count = int(np.ma.count_masked(array))
+            raise ValueError(
+                f"{name} is a masked array in which {count} entries are masked. Fill or remove them first."
+            )
+
+
+def as_weights(sample_weight: ArrayLike | None) -> Any:
+    refuse_masked(sample_weight=sample_weight)
+    return None if sample_weight is None else np.asarray(sample_weight)
 
 
 def as_few_kinds(X: Any) -> Any:
@@ -230,15 +293,6 @@ def _distance(problem: Problem, w: Vector) -> float:
 
 def _norm(problem: Problem, w: Vector) -> float:
     return float(np.linalg.norm(problem.gradient_mapping(w)))
-
-
-def _variance_ratio(result: Result) -> float:
-    """The mean over the run of the estimator's variance, relative to that of uniform sampling at the same points."""
-    history = result.history
-    assert history.effective_variance is not None
-    assert history.uniform_variance is not None
-    used = history.uniform_variance > 0.0
-    return float(np.mean(history.effective_variance[used] / history.uniform_variance[used])) if used.any() else 1.0
 
 
 def _in_threads(solve: Callable[[int], Result], count: int, workers: int, stop: threading.Event) -> list[Result]:

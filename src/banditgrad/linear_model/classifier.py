@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from banditgrad.linear_model.base import BanditLinearModel, Vector
+from banditgrad.linear_model.base import BanditLinearModel, Vector, as_weights
 from banditgrad.minimise import Progress
 from banditgrad.registry import CLASSIFICATION_LOSSES
 from banditgrad.samplers import Sampler
@@ -38,8 +38,9 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     l1_ratio : float
         The share of the l1 norm in the elastic net; other penalties do not look at it.
     solver : str or Solver
-        "auto" is "samplednewton", or for an l1 norm on long rows with many features "proxsvrg"; "saga", "lsvrg",
-        "s2gd", "sgd", "proxsgd", "sqn"; or an object such as ``bg.S2gd()``.
+        "auto" is "samplednewton", or "proxsvrg" on dense rows with many features whose norms are very unlike, and
+        where a step_size is given; "saga", "lsvrg", "s2gd", "sgd", "proxsgd", "sqn"; or an object such as
+        ``bg.S2gd()``.
     sampler : str or Sampler
         "auto" adapts where this pays; "uniform", "importance", "mabs", "vrb", "recentnorm"; or an object such as
         ``bg.Mabs(eta=0.3)``.
@@ -63,8 +64,8 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     verbose : int
         Whether to show progress and print how each run ended.
     callback : callable or None
-        Called after every pass with a `Progress` (passes, seconds, value, w), from a thread where n_jobs is more than
-        one; a true answer stops the run.
+        Called after every pass of a run with a `Progress` (passes, seconds, value, w), from a thread where n_jobs is
+        more than one; a true answer stops the run.
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     n_iter_ : passes made, the most over the classes
     solver_ : the name of the solver that ran: what "auto" took
     objective_ : F at the solution, one number per problem solved
-    history_ : list of `History`, one per problem: passes, seconds, value and variances, pass by pass
+    history_ : list of `History`, one per problem: passes, seconds and value, pass by pass
     sampling_probabilities_ : array of shape (n,)
         The probability of each row of the training data with the sampler as it was in the end; the mean over classes.
         "samplednewton" makes few draws or none, and a bandit learns little; with "proxsvrg" it learns in every pass.
@@ -83,9 +84,10 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         sampling the best sampler for SGD would draw the row. Hard, mislabelled and outlying rows are high, rows that
         the model is sure of are near zero.
     effective_variance_ratio_ : float
-        The variance of the solver's gradient estimator over that with uniform sampling, the mean over the passes: 0.25
-        says that the sampling was worth four times as many draws a step; 1 that it bought nothing. For Newton's method,
-        which makes few draws, that of a stochastic gradient at the same points.
+        The variance of the solver's gradient estimator over that with uniform sampling, the mean over the passes, of
+        which ever fewer are looked at: 0.25 says that the sampling was worth four times as many draws a step; 1 that
+        it bought nothing. For Newton's method, which makes few draws, that of a stochastic gradient at the same
+        points.
     """
 
     _losses = CLASSIFICATION_LOSSES
@@ -141,10 +143,13 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
     ) -> "BanditClassifier":
-        """One pass of proximal SGD over these rows, going on from what was fitted before.
+        """One pass over these rows, going on from what was fitted before.
 
-        The sampler learns about the rows of this call while it makes the pass, and forgets them after it. `classes`,
-        all labels that will ever come, is needed in the first call. Weights count relative to their mean in this call.
+        `classes`, all labels that will ever come, is needed in the first call. Weights count relative to their mean in
+        this call. With solver, sampler and step_size at "auto" it takes every row once, in random order, by AdaGrad,
+        for which columns need not be scaled; nothing is recorded, and of the attributes there are `classes_`, `coef_`,
+        `intercept_`, `n_iter_`, `solver_` and `n_seen_`, the number of rows so far. Else it is a run of proximal SGD:
+        the sampler learns about the rows of this call while it makes the pass, and forgets them after it.
         """
         self._check_parameters()
         first = not hasattr(self, "classes_")
@@ -198,9 +203,10 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         return [np.where(y == label, 1.0, -1.0) for label in positive]
 
     def _weights(self, y: NDArray[Any], sample_weight: ArrayLike | None) -> Vector | None:
+        weights: Vector | None = as_weights(sample_weight)
         if self.class_weight is None:
-            return None if sample_weight is None else np.asarray(sample_weight)
-        given = _check_sample_weight(sample_weight, y, dtype=np.float64)
+            return weights
+        given = _check_sample_weight(weights, y, dtype=np.float64)
         by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=given)
         return np.asarray(by_class[np.searchsorted(self.classes_, y)] * given)
 

@@ -28,8 +28,9 @@ def save_model(model: Model, path: str | PathLike[str]) -> Path:
     if type(model).__name__ not in KINDS or not hasattr(model, "coef_"):
         raise ValueError(f"save_model expects a fitted BanditClassifier or BanditRegressor, got {model!r}.")
     known = KINDS[type(model).__name__]._get_param_names()  # a model fitted on Dask has more, and loads as a local one
-    settings = {name: value for name, value in model.get_params().items() if name in known}
+    settings = {name: _as_python(value) for name, value in model.get_params().items() if name in known}
     plain = {name: value for name, value in settings.items() if _is_plain(value)}
+    _with_settings(type(model).__name__, plain)  # or the file could not be loaded
     content = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -52,8 +53,8 @@ def save_model(model: Model, path: str | PathLike[str]) -> Path:
 def load_model(path: str | PathLike[str]) -> Any:
     """The estimator in a file that `save_model` wrote; anything else is refused with a ValueError."""
     try:
-        content = json.loads(Path(path).read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        content = json.loads(Path(path).read_bytes(), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:  # not text, not JSON, or with numbers that JSON does not have
         raise ValueError(f"{path} is not a banditgrad model, or is damaged: {error}.") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is not a banditgrad model. Write one with `banditgrad fit --out` or save_model.")
@@ -72,16 +73,16 @@ def load_model(path: str | PathLike[str]) -> Any:
 
 
 def _restored(content: dict[str, Any]) -> Any:
-    kind = KINDS[content["estimator"]]
-    model = kind(**content["settings"])
-    coef, intercept = np.array(content["coef"], np.float64), np.array(content["intercept"], np.float64)
-    d, classes = content["n_features"], content["classes"]
+    model = _with_settings(content["estimator"], content["settings"])
+    kind = type(model)
+    coef, intercept = _finite("coef", content["coef"]), _finite("intercept", content["intercept"])
+    d, classes = _whole("n_features", content["n_features"]), content["classes"]
     problems = 1 if classes is None or len(classes) == 2 else len(classes)
     if coef.shape != (problems, d) or intercept.shape != (problems,):
         raise ValueError(f"coefficients of shape {coef.shape}, expected {(problems, d)}")
     if kind is BanditClassifier:
         model.classes_ = np.array(classes)
-        if model.classes_.ndim != 1 or len(classes) < 2:
+        if model.classes_.ndim != 1 or model.classes_.dtype == object or len(classes) < 2:
             raise ValueError(f"classes {classes!r}")
     if content["features"] is not None:
         if len(content["features"]) != d:
@@ -90,8 +91,39 @@ def _restored(content: dict[str, Any]) -> Any:
     if content.get("zero_based") is not None:
         model.zero_based_ = bool(content["zero_based"])
     model.coef_ = coef if kind is BanditClassifier else coef[0]
-    model.intercept_, model.n_features_in_, model.n_iter_ = intercept, d, content["n_iter"]
+    model.intercept_, model.n_features_in_, model.n_iter_ = intercept, d, _whole("n_iter", content["n_iter"])
     return model
+
+
+def _with_settings(name: str, settings: dict[str, Any]) -> Any:
+    model = KINDS[name](**settings)
+    model._check_parameters()
+    return model
+
+
+def _finite(name: str, values: Any) -> Any:
+    try:
+        array = np.array(values, np.float64)
+    except OverflowError:
+        array = np.array(np.inf)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds what is not a finite number")
+    return array
+
+
+def _whole(name: str, value: Any) -> int:
+    if not isinstance(value, int) or not 1 <= value < 2**63:
+        raise ValueError(f"{name} is {str(value)[:20]}, not a number of at least 1")
+    return value
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _as_python(value: Any) -> Any:
+    """A NumPy scalar as the Python number with the same value."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_plain(value: Any) -> bool:

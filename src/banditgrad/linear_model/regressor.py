@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from banditgrad.linear_model.base import BanditLinearModel, Vector
+from banditgrad.linear_model.base import BanditLinearModel, Vector, as_weights
 from banditgrad.minimise import Progress
 from banditgrad.registry import REGRESSION_LOSSES
 from banditgrad.samplers import Sampler
@@ -87,32 +87,24 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         """Fit the model; a `sample_weight` of 2 counts like the row given twice."""
         self._check_parameters()
         X, y = self._validate(X, y, reset=True, y_numeric=True)
-        self._fit_targets(X, [_as_target(y)], _as_weights(sample_weight))
+        self._fit_targets(X, [_as_target(y)], as_weights(sample_weight))
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BanditRegressor":
-        """One pass of proximal SGD over these rows, going on from what was fitted before.
-
-        The sampler learns about the rows of this call while it makes the pass, and forgets them after it. Weights
-        count relative to their mean in this call.
-        """
+        """One pass over these rows, going on from what was fitted before: see `BanditClassifier.partial_fit`."""
         self._check_parameters()
         X, y = self._validate(X, y, reset=not hasattr(self, "coef_"), y_numeric=True)
-        self._stream_targets(X, [_as_target(y)], _as_weights(sample_weight))
+        self._stream_targets(X, [_as_target(y)], as_weights(sample_weight))
         return self
 
     def predict(self, X: Any) -> Vector:
         """<x, w> + b for each row."""
         return self._margins(X)[:, 0]
 
-    def _keep(self, problems: Any, results: Any) -> None:
-        super()._keep(problems, results)
+    def _keep_solution(self, w: Vector) -> None:
+        super()._keep_solution(w)
         self.coef_ = self.coef_[0]
 
 
 def _as_target(y: Any) -> Vector:
     return np.asarray(y, dtype=np.float64)
-
-
-def _as_weights(sample_weight: ArrayLike | None) -> Any:
-    return None if sample_weight is None else np.asarray(sample_weight)
