@@ -20,14 +20,64 @@ def problem(small_data):
 
 @pytest.mark.parametrize("solver", [bg.Sgd(0.05), bg.Sgd(0.05, average="linear"), bg.ProxSgd(0.05)], ids=repr)
 def test_recording_does_not_change_the_iterates(problem, solver):
+    paths: list[list] = [[], []]
     often, rarely = (
-        bg.minimise(problem, solver, bg.Mabs(), passes=40, seed=1, record_every=every, record_variance=every < 1)
-        for every in (0.013, 100)
+        bg.minimise(
+            problem,
+            solver,
+            bg.Mabs(),
+            passes=40,
+            seed=1,
+            record_every=every,
+            record_variance=every < 1,
+            callback=lambda progress, path=path: path.append(progress.w),
+        )
+        for every, path in zip((0.013, 100), paths, strict=True)
     )
-    np.testing.assert_array_equal(often.w, rarely.w)
+    np.testing.assert_array_equal(paths[0][-1], paths[1][-1])
     assert often.history.passes.size > 1000
     assert rarely.history.passes.tolist() == [0.0, 40.0]
-    assert often.history.value[-1] == often.value == problem.value(often.w)
+    assert often.history.value[-1] == rarely.history.value[-1]
+
+
+def test_what_is_returned_is_the_best_recorded(problem):
+    """Of SGD with a long step, whose last iterate rarely is; also where it is a mean, or the run is stopped."""
+    for solver in (bg.Sgd(0.5), bg.ProxSgd(0.5), bg.Sgd(0.5, average="linear"), bg.Saga(0.5)):
+        for stop in (None, lambda progress: progress.passes >= 15):
+            result = bg.minimise(problem, solver, bg.Mabs(), passes=30, seed=1, callback=stop)
+            assert result.value == result.history.value.min() == problem.value(result.w)
+
+
+def test_a_run_that_ends_high_says_so(problem):
+    start = problem.value(np.zeros(12))
+    high = bg.minimise(problem, bg.Sgd(50.0), bg.Mabs(), passes=3, seed=0)
+    assert start < high.history.value[-1] < np.inf
+    assert high.reason is bg.Reason.ROSE
+    assert '"auto"' in high.reason.value
+    assert high.value == high.history.value.min() <= start
+    limited = bg.minimise(problem, bg.Sgd(50.0), bg.Mabs(), passes=1e9, seed=0, time_limit=0.05, record_every=3)
+    assert limited.reason is bg.Reason.ROSE
+
+
+@pytest.mark.parametrize(
+    ("values", "rose"),
+    [
+        ((1.0, 0.2, 0.3), False),
+        ((1.0, 0.2, 0.5), True),  # more than a quarter of the gain is lost
+        ((1.0, 0.999, 1.0), False),  # there was hardly any
+        ((1.0, 0.9, 1.01), True),
+        ((1.0, 1.0, 1.0 + 1e-12), False),
+        ((np.inf, 0.2, 9.0), False),
+        ((-1.0, -2.0, -1.9), False),
+        ((-1.0, -2.0, -1.5), True),
+    ],
+)
+def test_what_ends_high(rng, values, rose):
+    """A problem of which nothing but the values matters."""
+    problem = bg.Problem(np.ones((4, 1)), np.ones(4), bg.Squared())
+    told = iter(values)
+    problem.value = lambda w, last=values[-1]: next(told, last)
+    assert (bg.minimise(problem, bg.Sgd(0.1), passes=2, seed=0).reason is bg.Reason.ROSE) == rose
 
 
 def test_same_seed_same_bits_also_in_two_threads(problem):

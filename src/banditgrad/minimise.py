@@ -20,6 +20,10 @@ from banditgrad.solvers.base import BAD_INDEX
 # Kernels run for about this long between two looks at the clock and at Ctrl-C.
 _SLICE_SECONDS = 0.05
 
+# A run ends far above its least F if it lost this part of its gain, and more than this part of F itself.
+LOST, NOISE = 0.25, 0.01
+ROUNDING = 1e-9
+
 
 class Reason(enum.Enum):
     """Why a run stopped, and what to do about it."""
@@ -28,7 +32,8 @@ class Reason(enum.Enum):
     PASSES_DONE = "all passes done; for more accuracy raise passes"
     TIME_LIMIT = "time limit reached; for more accuracy raise time_limit"
     DIVERGED = "diverged: a value was not finite; the best iterate is returned; use a smaller step_size"
-    INTERRUPTED = "interrupted; the iterate so far is returned"
+    ROSE = 'F rose above its start or far above its least; the best iterate is returned; use a smaller step, or "auto"'
+    INTERRUPTED = "interrupted; the best iterate so far is returned"
     CALLBACK = "stopped by the callback"
 
 
@@ -50,7 +55,8 @@ class Result:
 
     Attributes
     ----------
-    w : the solution; with an intercept, its last entry
+    w : the solution, the best iterate that was recorded, or where the run converged the last one; with an intercept,
+        its last entry
     value : F(w)
     reason : why the run stopped
     passes : rows drawn, divided by n
@@ -237,7 +243,7 @@ class _Run:
             p = self.sampling.probabilities()
             entry += (effective_variance(a, p), optimal_variance(a), float(a.sum()) * self.problem.n)
         self.records.append(entry)
-        if value < self.best_value:
+        if value <= self.best_value:
             self.best_w, self.best_value = w, value
         return w, value
 
@@ -257,10 +263,21 @@ class _Run:
     def result(self, reason: Reason) -> Result:
         w = self.solver.iterate(self.problem, self.state)
         value = self.value(w)
-        if reason is Reason.DIVERGED or not math.isfinite(value):
-            reason, w, value = Reason.DIVERGED, self.best_w, self.best_value
+        if not math.isfinite(value):
+            reason = Reason.DIVERGED
+        elif reason in (Reason.PASSES_DONE, Reason.TIME_LIMIT) and self.rose(value):
+            reason = Reason.ROSE
+        # what was shown to converge is the last iterate, even if rounding or a large tol make another the best
+        if reason is not Reason.CONVERGED and not value <= self.best_value:
+            w, value = self.best_w, self.best_value
         columns = [np.array(column) for column in zip(*self.records, strict=True)] or [np.empty(0)] * 3
         return Result(w, value, reason, self.passes, self.seconds, History(*columns), self.sampling, self.solver)
+
+    def rose(self, value: float) -> bool:
+        """Whether a run that ends with this F ends above its start, or far above its least."""
+        start, best = self.records[0][2], self.best_value
+        far = max(LOST * (start - best), NOISE * abs(best))
+        return value > start + ROUNDING * abs(start) or value - best > far
 
 
 def _two_seeds(seed: Any) -> list[np.random.SeedSequence]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import banditgrad as bg
+from iterates import last_iterate
 from samplers.test_urn import chi_square_passes
 from tables import SAMPLERS
 
@@ -60,7 +61,7 @@ def test_the_estimator_is_unbiased(name, small_data):
     uniform = np.full(len(y), 1.0 / len(y))
     for q in (uniform, p):
         steps = [
-            bg.minimise(problem, bg.Sgd(0.1), bg.Replay([i], q), passes=1 / len(y), w0=w).w - w
+            last_iterate(problem, bg.Sgd(0.1), bg.Replay([i], q), passes=1 / len(y), w0=w) - w
             for i in np.flatnonzero(q)
         ]
         np.testing.assert_allclose(q[q > 0.0] @ steps, -0.1 * problem.gradient(w), atol=1e-13)
@@ -256,13 +257,45 @@ def test_auto_stays_uniform_while_the_variance_goes_by_itself(rng, fall, expecte
     assert any(adaptive) == expected
 
 
-def test_auto_starts_adaptive_where_rows_differ_and_gives_up_where_gradients_do_not(rng):
+def test_auto_gives_up_where_the_gain_goes_and_waits_longer_before_the_next_try(rng):
     n = 2000
-    sampling, adaptive = run_auto(np.ones(n), 8 * n, smoothness=np.exp(2.0 * rng.standard_normal(n)))
-    assert adaptive[0]
-    assert not adaptive[-1]
+    sampling, adaptive = run_auto(np.exp(3.0 * rng.standard_normal(n)), 4 * n)
+    assert adaptive[-1]
+    for _ in range(8 * n // 100):
+        i, p = sampling.draw(100)
+        sampling.update(i, np.ones(100), p)
+    assert not sampling.statistics()["adaptive"]
     waits = sampling.state.patience
-    assert waits[0] == 2 * waits[1]  # longer before the next try
+    assert waits[0] == 2 * waits[1]
+
+
+def test_auto_does_not_trust_norms_that_a_draw_uses_up(rng):
+    """As with SAGA, whose table makes the a_i of a row small once it is drawn: they grow with the time since then."""
+    n, now = 4000, 0
+    sampling, drawn = bg.Auto().start(n, seed=0), np.zeros(n)
+    for _ in range(20 * n // 100):
+        i, p = sampling.draw(100)
+        now += 100
+        sampling.update(i, (now - drawn[i]) ** 4, p)
+        drawn[i] = now
+        a = (now - drawn) ** 4
+        assert np.sum(a / sampling.probabilities()) <= 1.2 * np.sum(a) * n
+
+
+def test_while_uniform_auto_bounds_what_a_safe_step_must_heed(rng):
+    """A few huge L_i: p is within a twentieth of uniform for the variance, and L_i / (n p_i) within twenty means."""
+    n = 5000
+    L = rng.uniform(0.5, 1.5, n)
+    for heavy in (1.0, 1e4):
+        L[7] = heavy
+        sampling = bg.Auto().start(n, seed=0, smoothness=L)
+        p = sampling.probabilities()
+        assert (1.0 / (n * p)).max() <= 1.0 / 0.95 + 1e-9
+        assert (L / (n * p)).max() <= 20.0 * L.mean()
+        assert (p.max() == p.min()) == (heavy == 1.0)
+        i, p_drawn = sampling.draw(200_000)
+        np.testing.assert_allclose(p_drawn, p[i], rtol=1e-12)
+        assert np.mean(i == 7) == pytest.approx(p[7], rel=0.1, abs=1e-3)
 
 
 def test_replay_draws_what_it_is_given():

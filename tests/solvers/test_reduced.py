@@ -9,8 +9,9 @@ import banditgrad as bg
 import reference
 from banditgrad._random import new_stream
 from banditgrad.minimise import _two_seeds
-from banditgrad.solvers.reduced import FixedBins, GeometricBins, TruncatedBins
+from banditgrad.solvers.reduced import MARGIN, SLOPE, FixedBins, GeometricBins, TruncatedBins
 from hard import hard_minimum, hard_problems, minimiser
+from iterates import last_iterate
 from tables import LOSSES, PENALTIES
 
 SOLVERS = {
@@ -57,10 +58,9 @@ def test_equal_to_the_plain_loop_index_for_index(small_data, rng, name, penalty,
     problem = bg.Problem(X if rows == "dense" else sp.csr_array(X), y, bg.Logistic(), PENALTIES[penalty])
     arguments = (X, y, "Logistic", *PENALTIES[penalty].shrinkage(), gamma, draws, p, X.shape[1])
     expected = oracle(name, len(y), gamma, seed, arguments)
-    result = bg.minimise(
-        problem, SOLVERS[name](gamma), bg.Replay(draws, p), passes=2500 / len(y), seed=seed, record_every=0.31
-    )
-    np.testing.assert_allclose(result.w, expected, atol=1e-10)
+    replay = bg.Replay(draws, p)
+    got = last_iterate(problem, SOLVERS[name](gamma), replay, passes=2500 / len(y), seed=seed, record_every=0.31)
+    np.testing.assert_allclose(got, expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["Saga", "ProxSvrg", "LSvrg"])
@@ -72,8 +72,22 @@ def test_so_it_is_in_lots_of_many_rows(rng, name):
     problem = bg.Problem(sp.csr_array(X), y, bg.Logistic(), PENALTIES["L1"])
     expected = oracle(name, 700, 0.05, 3, (X, y, "Logistic", *PENALTIES["L1"].shrinkage(), 0.05, draws, p, 12))
     replay = bg.Replay(draws, p)
-    got = bg.minimise(problem, SOLVERS[name](0.05), replay, passes=3000 / 700, seed=3, record_every=0.31).w
+    got = last_iterate(problem, SOLVERS[name](0.05), replay, passes=3000 / 700, seed=3, record_every=0.31)
     np.testing.assert_allclose(got, expected, atol=1e-10)
+
+
+def test_sagas_table_has_slope_and_margin_of_each_rows_last_draw(small_data, rng):
+    X, y = small_data
+    problem, solver = bg.Problem(X, y), bg.Saga(0.05)
+    draws = rng.integers(0, len(y), 150)
+    state = solver.start(problem, rng.standard_normal(12), 0)
+    sampling = bg.Replay(draws, np.full(len(y), 1.0 / len(y))).start(len(y)).state
+    margins = X @ solver.iterate(problem, state)
+    for i in draws:
+        margins[i] = X[i] @ solver.iterate(problem, state)
+        assert solver.advance(problem, state, sampling, 1) == 1
+    np.testing.assert_allclose(state.table[:, MARGIN], margins, atol=1e-12)
+    np.testing.assert_allclose(state.table[:, SLOPE], reference.loss_derivative("Logistic", margins, y), atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse"])
@@ -84,7 +98,7 @@ def test_with_an_intercept(small_data, rng, name, rows):
     problem = bg.Problem(X if rows == "dense" else sp.csr_array(X), y, penalty=bg.L1(0.03), fit_intercept=True)
     A = reference.with_intercept(X, True)
     expected = oracle(name, len(y), 0.05, 0, (A, y, "Logistic", 0.03, 0.0, 0.05, draws, p, X.shape[1]))
-    got = bg.minimise(problem, SOLVERS[name](0.05), bg.Replay(draws, p), passes=1000 / len(y), seed=0).w
+    got = last_iterate(problem, SOLVERS[name](0.05), bg.Replay(draws, p), passes=1000 / len(y), seed=0)
     np.testing.assert_allclose(got, expected, atol=1e-10)
 
 
@@ -174,6 +188,18 @@ def test_auto_converges_on_hard_data(name, sampler):
             continue  # without a floor ∝ L_i, the safe step is a thousandth: no harm done is all one can ask
         best = hard_minimum(case)
         assert result.value - best <= 0.3 * (start - best) + 1e-9 * abs(start), case
+
+
+@pytest.mark.parametrize("sampler", [bg.RecentNorm(theta=0.5, mix="blend"), bg.Auto()], ids=lambda s: type(s).__name__)
+def test_f_does_not_rise_once_nothing_moves_but_in_a_direction_that_one_row_knows(sampler):
+    rng, n = np.random.default_rng(0), 3000
+    X = np.hstack([rng.standard_normal((n, 10)), np.zeros((n, 1))])
+    X[7, 10] = 300.0
+    y = np.sign(X[:, 0] + 0.5 * rng.standard_normal(n))
+    problem = bg.Problem(X, y, bg.Squared(), bg.SquaredL2(1e-4))
+    for seed in range(4):
+        values = bg.minimise(problem, bg.ProxSvrg(), sampler, passes=60, seed=seed).history.value
+        assert (values <= 1.05 * np.minimum.accumulate(values)).all(), seed
 
 
 def test_auto_is_refused_nothing_and_numbers_are_checked():

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import banditgrad as bg
 import reference
+from iterates import last_iterate
 from tables import LOSSES, PENALTIES
 
 SCHEDULES = {
@@ -27,7 +28,7 @@ def injected(rng, n, steps):
 
 
 def solve(problem, solver, draws, p, record_every=0.37):
-    return bg.minimise(problem, solver, bg.Replay(draws, p), passes=len(draws) / problem.n, record_every=record_every).w
+    return last_iterate(problem, solver, bg.Replay(draws, p), passes=len(draws) / problem.n, record_every=record_every)
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse"])
@@ -113,7 +114,7 @@ def test_a_coordinate_that_lands_on_zero_stays_there():
     X = np.array([[1.0, 0.0], [1.0, 0.0]])
     for form in (X, sp.csr_array(X)):
         problem = bg.Problem(form, [1.0, 1.0], bg.Squared(), bg.L1(1.0))
-        w = bg.minimise(problem, bg.Sgd(0.25), bg.Replay([0]), passes=3, w0=[0.0, 0.25]).w
+        w = last_iterate(problem, bg.Sgd(0.25), bg.Replay([0]), passes=3, w0=[0.0, 0.25])
         assert w[1] == 0.0
 
 
@@ -150,9 +151,9 @@ def test_p_norm_geometry_is_a_soft_threshold_in_the_dual(small_data, rng, penalt
     w0 = 0.1 * rng.standard_normal(X.shape[1])
     expected = reference.p_norm_sgd(X, y, "Logistic", penalty.strength, lambda t: 0.02, draws, p, norm, w0)
     problem = bg.Problem(sp.csr_array(X), y, bg.Logistic(), penalty)
-    got = bg.minimise(
+    got = last_iterate(
         problem, bg.ProxSgd(0.02, geometry=bg.PNorm(norm)), bg.Replay(draws, p), passes=400 / len(y), w0=w0
-    ).w
+    )
     np.testing.assert_allclose(got, expected, atol=1e-10)
 
 
@@ -174,7 +175,7 @@ def test_p_norm_step_minimises_equation_17(rng):
     p, gamma, strength = 1.5, 0.3, 0.2
     w, x = rng.standard_normal(3), rng.standard_normal(3)
     problem = bg.Problem(x[None, :], [1.0], bg.Logistic(), bg.L1(strength))
-    got = bg.minimise(problem, bg.ProxSgd(gamma, geometry=bg.PNorm(p)), passes=1, w0=w).w
+    got = last_iterate(problem, bg.ProxSgd(gamma, geometry=bg.PNorm(p)), passes=1, w0=w)
     g = reference.loss_derivative("Logistic", x @ w, 1.0) * x
     link = reference.gradient_of_half_squared_norm(w, p)
 

@@ -8,6 +8,7 @@ import banditgrad as bg
 import reference
 from banditgrad._random import new_stream
 from banditgrad.minimise import _two_seeds
+from iterates import last_iterate
 from tables import LOSSES, PENALTIES
 
 
@@ -49,7 +50,7 @@ def test_equal_to_the_plain_loop_index_for_index(small_data, rng, loss, penalty,
         memory,
     )
     solver = bg.Sqn(bg.ShiftedInverseTime(5.0, 1.0), batch, size, every, memory)
-    got = bg.minimise(problem, solver, bg.Replay(draws, p), passes=len(draws) / n, seed=seed, record_every=0.37).w
+    got = last_iterate(problem, solver, bg.Replay(draws, p), passes=len(draws) / n, seed=seed, record_every=0.37)
     np.testing.assert_allclose(got, expected, atol=1e-9, rtol=1e-9)
 
 

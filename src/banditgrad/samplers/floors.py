@@ -22,6 +22,9 @@ class EvenFloor(NamedTuple):
     def floor(self, i):
         return self.share_of_each
 
+    def tilt(self, stream, share, lot):
+        """Turn uniform draws into draws from (1 - share)/n + share · q."""
+
     def floor_slots(self, urn, stream, lot, count):
         """Draw from q for `count` places of the lot, those in `lot.place`."""
         fill_bits(stream, lot.bits, count)
@@ -44,6 +47,13 @@ class UnevenFloor(NamedTuple):
 
     def floor(self, i):
         return self.q[i]
+
+    def tilt(self, stream, share, lot):
+        fill_units(stream, lot.real, lot.i.size)
+        for t in range(lot.i.size):
+            if lot.real[t] < share:
+                lot.i[t] = self.table.alias_draw(stream)
+            lot.p[t] = (1.0 - share) * lot.p[t] + share * self.q[lot.i[t]]
 
     def floor_slots(self, urn, stream, lot, count):
         self.table.alias_draws(stream, lot, count)

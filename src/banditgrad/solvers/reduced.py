@@ -19,8 +19,8 @@ from banditgrad._random import new_stream, peek, skip, unit
 from banditgrad.rows import add, dot
 from banditgrad.solvers.base import BAD_INDEX, LATER, Batch, Solver, draw_batch, new_batch
 from banditgrad.solvers.drift import arrived, new_drift
-from banditgrad.solvers.guard import GAP, LIMIT, UNTIL, Guard, approve, new_guard, objective
-from banditgrad.solvers.pace import Pace, check_step_size, keep_pace, largest_curve, new_block, new_pace, note
+from banditgrad.solvers.guard import GAP, LIMIT, LONGEST_GAP, UNTIL, Guard, approve, new_guard, objective, penalty_cost
+from banditgrad.solvers.pace import Pace, brake, check_step_size, keep_pace, largest_curve, new_block, new_pace, note
 
 Vector = NDArray[np.float64]
 
@@ -160,14 +160,20 @@ def _reduced(parts, state, sampler, steps):
         if not (abs(z) < np.inf and energy < np.inf):
             if not state.pace.automatic:
                 return step
-            _go_back(parts, state, math.inf)
+            approve(state.guard, drift.w, math.inf, 0, gamma)
+            _begin_anew(parts, state)
             continue
         batch.feedback[0] = energy * a_unit  # a_i
         weight = 1.0 / (n * p_i)
         factor = change * weight
-        if state.pace.automatic and change != 0.0:
-            curve = largest_curve(parts.terms, i, table[i, MARGIN], z, change)
-            note(state.pace, energy * weight * weight, change * factor / curve)
+        if state.pace.automatic:
+            if change != 0.0:
+                curve = largest_curve(parts.terms, i, table[i, MARGIN], z, change)
+                squared, product = energy * weight * weight, change * factor / curve
+                note(state.pace, squared, product)
+                brake(state.pace, drift, 1.0 / p_i, squared, product)  # before the move: it may be the one that harms
+            keep_pace(state.pace, drift, state.guard.numbers[LIMIT])
+            gamma = state.pace.step[0]
         drift.move(parts.rows, i, factor, change * one_nth if memory else 0.0, gamma)
         if memory:
             table[i, SLOPE] = slope
@@ -175,20 +181,29 @@ def _reduced(parts, state, sampler, steps):
         else:
             clock[LEFT] -= 1
         if state.pace.automatic:
-            keep_pace(state.pace, drift, state.guard.numbers[LIMIT])
             state.guard.clock[UNTIL] -= 1
             if memory and state.guard.clock[UNTIL] <= 0:
-                drift.arrive(state.pace.step[0])
-                _go_back(parts, state, objective(parts, state.guard, drift.w))
+                _check(parts, state)
     return steps
 
 
 @inline
-def _go_back(parts, state, value):
-    """Go back to the best point if F, whose value here is given, has risen."""
+def _check(parts, state):
+    """Look at F; go back to the best point if it has risen. The next look is later while all goes well."""
+    drift, guard, n = state.drift, state.guard, parts.norms2.size
+    drift.arrive(state.pace.step[0])
+    gap = guard.clock[GAP]
+    if approve(guard, drift.w, objective(parts, guard, drift.w), gap, state.pace.step[0]):
+        guard.clock[GAP] = min(gap + gap // 2, LONGEST_GAP * n)
+        guard.clock[UNTIL] = guard.clock[GAP]
+    else:
+        _begin_anew(parts, state)
+
+
+@inline
+def _begin_anew(parts, state):
+    """Go on from w, with the step that the guard allows."""
     drift, pace, guard = state.drift, state.pace, state.guard
-    if approve(guard, drift.w, value, pace.step[0]):
-        return
     for j in range(drift.total.size):
         drift.total[j] = 0.0
     pace.step[0] = guard.numbers[LIMIT]
@@ -206,32 +221,25 @@ def _go_back(parts, state, value):
 
 @inline
 def _take_snapshot(parts, state):
-    """Move w̃ to the mean of the bin's iterates, or the last one, and compute ∇f(w̃)."""
-    drift, snapshot, clock = state.drift, state.snapshot, state.clock
+    """Move w̃ to the mean of the bin's iterates, or the last one, and compute ∇f(w̃); F comes with it."""
+    drift, snapshot, clock, guard = state.drift, state.snapshot, state.clock, state.guard
     drift.arrive(state.pace.step[0])
     mean = drift.total.size > 0 and clock[LENGTH] > 0
     for j in range(snapshot.size):
         snapshot[j] = drift.total[j] / clock[LENGTH] if mean else drift.w[j]
+    _full_gradient(parts, snapshot, state.table, drift.g)
+    if state.pace.automatic:
+        value = _mean_term(parts, state.table) + penalty_cost(guard, snapshot)
+        if not approve(guard, snapshot, value, clock[LENGTH], state.pace.step[0]):
+            for j in range(snapshot.size):
+                drift.w[j] = snapshot[j]
+            _begin_anew(parts, state)
+            _full_gradient(parts, snapshot, state.table, drift.g)
     for j in range(drift.total.size):
         drift.total[j] = 0.0
-    if state.pace.automatic and not _watch(parts, state):
-        for j in range(snapshot.size):
-            snapshot[j] = drift.w[j]
-    _full_gradient(parts, snapshot, state.table, drift.g)
     drift.depart()
     clock[LENGTH] = state.bins.bin_length(state.stream)
     clock[LEFT] = clock[LENGTH]
-
-
-@inline
-def _watch(parts, state):
-    """A check of the guard at the end of a bin; False where the run went back."""
-    guard = state.guard
-    if guard.clock[UNTIL] > 0:
-        return True
-    before = state.pace.step[0]
-    _go_back(parts, state, objective(parts, guard, state.drift.w))
-    return state.pace.step[0] == before
 
 
 @inline
@@ -245,6 +253,15 @@ def _full_gradient(parts, w, table, g):
         table[i, SLOPE] = slope
         table[i, MARGIN] = z
         add(parts.rows, i, slope / n, g)
+
+
+@inline
+def _mean_term(parts, table):
+    """(1/n) Σ φ_i at the margins of the table."""
+    n, total = parts.norms2.size, 0.0
+    for i in range(n):
+        total += parts.terms.term(i, table[i, MARGIN])
+    return total / n
 
 
 @kernel
