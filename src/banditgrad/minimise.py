@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ ROUNDING = 1e-9
 class Reason(enum.Enum):
     """Why a run stopped, and what to do about it."""
 
-    CONVERGED = "converged: the gradient mapping fell below tol"
+    CONVERGED = "converged: the gradient mapping fell below tol, or to where rounding hides the rest"
     PASSES_DONE = "all passes done; for more accuracy raise passes"
     TIME_LIMIT = "time limit reached; for more accuracy raise time_limit"
     DIVERGED = "diverged: a value was not finite; the best iterate is returned; use a smaller step_size"
@@ -65,6 +66,7 @@ class Result:
     history : what was recorded
     sampling : the sampler's final state
     solver : the solver that ran: what "auto" took
+    gap : a certificate, computed when asked for: `value` is at most so much above the minimum; see `Problem.gap`
     """
 
     w: NDArray[np.float64] = field(repr=False)
@@ -75,10 +77,20 @@ class Result:
     history: History = field(repr=False)
     sampling: Sampling = field(repr=False)
     solver: Solver = field(repr=False)
+    _problem: Problem | None = field(default=None, repr=False)
 
     @property
     def converged(self) -> bool:
         return self.reason is Reason.CONVERGED
+
+    @cached_property
+    def gap(self) -> float:
+        if self._problem is None:
+            raise AttributeError("A result that was pickled knows its problem no more: use problem.gap(result.w).")
+        return self._problem.gap(self.w)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_problem": None}  # the data are not the result's
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,8 @@ class Progress:
     seconds: float
     value: float
     w: NDArray[np.float64] = field(repr=False)
+    variances: Callable[[], tuple[float, float, float]] | None = field(default=None, repr=False)
+    """Computes, at about the cost of F, the effective, the least possible and the uniform variance as of now."""
 
 
 def minimise(
@@ -127,7 +141,8 @@ def minimise(
     w0 : array, optional
         Where to start; zero unless given.
     tol : float
-        Stop when the norm of the gradient mapping is at most tol times what it was at w0. Looked at with every record.
+        Stop when `Problem.optimality`, the norm of the gradient mapping in units of the columns, is at most tol times
+        what it was at w0. Looked at with every record.
     time_limit : float, optional
         Seconds of solver work after which to stop. With it, or with tol, the length of the run is not known beforehand,
         and samplers are told so.
@@ -142,6 +157,7 @@ def minimise(
         Whether to show a progress bar, if the output is a terminal.
     """
     _check(problem, passes, tol, time_limit, record_every)
+    problem.check_rows()
     chosen_solver: Solver = _chosen(solver, Solver, lambda: automatic_solver(problem), "solver")
     chosen_sampler: Sampler = _chosen(sampler, Sampler, Auto if chosen_solver.draws(problem) else Uniform, "sampler")
     open_ended = time_limit is not None or tol > 0.0
@@ -212,11 +228,11 @@ class _Run:
             w, value = self.record()
             if not math.isfinite(value):
                 return Reason.DIVERGED
-            if callback is not None and callback(Progress(self.passes, self.seconds, value, w.copy())):
+            if callback is not None and callback(Progress(self.passes, self.seconds, value, w.copy(), self.variances)):
                 return Reason.CALLBACK
             if time_limit is not None and self.seconds >= time_limit:
                 return Reason.TIME_LIMIT
-            if tol > 0.0 and self.distance(w) <= target:
+            if self.solver.finished(self.state) or (tol > 0.0 and self.distance(w) <= target):
                 return Reason.CONVERGED
         return Reason.PASSES_DONE
 
@@ -239,24 +255,27 @@ class _Run:
         value = self.value(w)
         entry: tuple[float, ...] = (self.passes, self.seconds, value)
         if self.record_variance:
-            a = self.solver.feedback(self.problem, self.state)
-            p = self.sampling.probabilities()
-            entry += (effective_variance(a, p), optimal_variance(a), float(a.sum()) * self.problem.n)
+            entry += self.variances()
         self.records.append(entry)
         if value <= self.best_value:
             self.best_w, self.best_value = w, value
         return w, value
+
+    def variances(self) -> tuple[float, float, float]:
+        a = self.solver.feedback(self.problem, self.state)
+        effective = effective_variance(a, self.sampling.probabilities())
+        return effective, optimal_variance(a), float(a.sum()) * self.problem.n
 
     def value(self, w: NDArray[np.float64]) -> float:
         known = self.solver.known(self.problem, self.state)
         return self.problem.value(w) if known is None else known.value
 
     def distance(self, w: NDArray[np.float64]) -> float:
-        """The norm of the gradient mapping at w; this work counts."""
+        """`Problem.optimality` at w; this work counts."""
         begin = time.perf_counter()
         known = self.solver.known(self.problem, self.state)
         gradient = None if known is None else known.gradient
-        norm = float(np.linalg.norm(self.problem.gradient_mapping(w, gradient=gradient)))
+        norm = self.problem.optimality(w, gradient)
         self.seconds += time.perf_counter() - begin
         return norm
 
@@ -271,7 +290,8 @@ class _Run:
         if reason is not Reason.CONVERGED and not value <= self.best_value:
             w, value = self.best_w, self.best_value
         columns = [np.array(column) for column in zip(*self.records, strict=True)] or [np.empty(0)] * 3
-        return Result(w, value, reason, self.passes, self.seconds, History(*columns), self.sampling, self.solver)
+        history = History(*columns)
+        return Result(w, value, reason, self.passes, self.seconds, history, self.sampling, self.solver, self.problem)
 
     def rose(self, value: float) -> bool:
         """Whether a run that ends with this F ends above its start, or far above its least."""

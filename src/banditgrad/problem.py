@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditgrad._jit import bridge, check_part, kernel, prefetch
+from banditgrad.certificate import column_curvatures, duality_gap
 from banditgrad.losses import Logistic, Loss
 from banditgrad.penalties import Penalty, Zero
 from banditgrad.rows import add, as_rows, check_in_place, dot, finite_norms, read_only, refuse_masked
@@ -221,6 +222,31 @@ class Problem:
         _prox_all(self.penalty, moved, step, self.d)
         return (w - moved) / step
 
+    def gap(self, w: ArrayLike) -> float:
+        """A certificate: F(w) is at most so much above its minimum. The duality gap, at the cost of two passes.
+
+        Infinite where there is none: without a penalty, or with one that is not `L1`, `SquaredL2` or `ElasticNet`; then
+        `optimality` tells. It holds for convex losses that are never negative.
+        """
+        return duality_gap(self, self.check_point(w))
+
+    def optimality(self, w: ArrayLike, gradient: Vector | None = None) -> float:
+        """The norm of the gradient mapping in units in which all columns curve alike: zero exactly at a minimiser.
+
+            √( Σ_j h_j (w_j - u_j)² ),   u_j = prox(w_j - ∂_j f(w) / h_j),   h_j >= ∂²f/∂w_j²
+
+        Multiplying a column by a number does not change it, but for the penalty. ∇f(w) is computed unless it is given.
+        """
+        w, h = self.check_point(w), self._column_curvatures
+        moved = w - (self.gradient(w) if gradient is None else gradient) / h
+        _prox_each(self.penalty, moved, 1.0 / h, self.d)
+        return float(np.linalg.norm(np.sqrt(h) * (w - moved)))
+
+    @cached_property
+    def _column_curvatures(self) -> Vector:
+        curvatures = column_curvatures(self)
+        return np.where(curvatures > 0.0, curvatures, 1.0)
+
     def effective_variance(self, w: ArrayLike, p: ArrayLike) -> float:
         """V_e(w, p) = (1/n²) Σ_i ‖∇φ_i(w)‖² / p_i, equation (5); a row with a zero gradient may have p_i = 0."""
         p = _vector(p, self.n, "p")
@@ -239,6 +265,7 @@ class Problem:
         _gradient(parts, nothing, nothing)
         _penalty_cost(self.penalty, nothing, 0)
         _prox_all(self.penalty, nothing, 1.0, 0)
+        _prox_each(self.penalty, nothing, nothing, 0)
 
     def check_rows(self) -> None:
         """Refuse a large CSR matrix whose indices were changed since, before compiled code trusts them."""
@@ -321,6 +348,12 @@ def _gradient(parts, w, out):
 def _gradient_norms(parts, w, out):
     for i in range(out.size):
         out[i] = abs(parts.terms.slope(i, dot(parts.rows, i, w))) * math.sqrt(parts.norms2[i])
+
+
+@kernel
+def _prox_each(penalty, w, steps, d):
+    for j in range(d):
+        w[j] = penalty.prox(w[j], steps[j])
 
 
 @kernel

@@ -45,7 +45,7 @@ def fit(
     max_iter: Annotated[int, typer.Option("--max-iter", min=1, help="Passes over the data, at most.")] = 1000,
     tol: Annotated[
         float, typer.Option("--tol", min=0.0, help="Stop when the gradient is this much smaller than at w = 0.")
-    ] = 1e-4,
+    ] = 1e-6,
     intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Whether to fit one.")] = True,
     balanced: Annotated[bool, typer.Option("--balanced", help="Let all classes count the same.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="Threads for more than two classes.")] = -1,

@@ -25,7 +25,7 @@ from banditgrad.minimise import Progress, Reason, Result, minimise
 from banditgrad.problem import Problem
 from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver, name_of
 from banditgrad.schedules import ShiftedInverseTime
-from banditgrad.solvers import ProxSgd, Solver, automatic_solver
+from banditgrad.solvers import ProxSgd, Solver
 
 Vector = NDArray[np.float64]
 
@@ -170,24 +170,21 @@ class BanditLinearModel(BaseEstimator):
         sampler = make_sampler(self.sampler)
         workers = min(effective_n_jobs(self.n_jobs), len(problems))
         stop = threading.Event()
-        ratios: dict[int, VarianceRatio] = {}
+        ratios = [VarianceRatio() for _ in problems]
 
         def solve(k: int) -> Result:
             w0 = None if starts is None or _is_solved_by_zero(problems[k]) else starts[k]
-            solver = automatic_solver(problems[k]) if isinstance(plan.solver, str) else plan.solver
-            variance = ratios[k] = VarianceRatio(problems[k], solver, sampler)
             result = minimise(
                 problems[k],
-                variance.solver,
-                variance.sampler,
+                plan.solver,
+                sampler,
                 passes=plan.passes,
                 seed=seeds[k],
                 w0=w0,
                 tol=_relative_to_zero(problems[k], w0, plan.tol),
-                callback=self._watch(stop, variance),
+                callback=self._watch(stop, ratios[k]),
                 progress=bool(self.verbose) and workers == 1,
             )
-            variance.look(result.passes)
             if result.reason is Reason.INTERRUPTED:
                 stop.set()
             if self.verbose:
@@ -197,14 +194,14 @@ class BanditLinearModel(BaseEstimator):
 
         results = _in_threads(solve, len(problems), workers, stop)
         self._keep(problems, results)
-        self.effective_variance_ratio_ = float(np.mean([ratios[k].mean for k in range(len(problems))]))
+        self.effective_variance_ratio_ = float(np.mean([ratio.mean for ratio in ratios]))
         if stop.is_set():
             raise KeyboardInterrupt  # the attributes hold what was reached; a search over parameters must end
         self._warn(plan, problems, results)
 
-    def _watch(self, stop: threading.Event, variance: VarianceRatio) -> Callable[[Progress], bool]:
+    def _watch(self, stop: threading.Event, ratio: VarianceRatio) -> Callable[[Progress], bool]:
         def watch(progress: Progress) -> bool:
-            variance.after(progress.passes)
+            ratio.after(progress)
             return stop.is_set() or (self.callback is not None and bool(self.callback(progress)))
 
         return watch
@@ -228,7 +225,7 @@ class BanditLinearModel(BaseEstimator):
 
     def _warn(self, plan: Plan, problems: Sequence[Problem], results: Sequence[Result]) -> None:
         name = type(self).__name__
-        if any(result.reason is Reason.DIVERGED for result in results):
+        if any(result.reason in (Reason.DIVERGED, Reason.ROSE) for result in results):
             warnings.warn(
                 f'{name} diverged; the best coefficients met are kept. Pass a smaller step_size, or "auto".',
                 ConvergenceWarning,
@@ -237,10 +234,12 @@ class BanditLinearModel(BaseEstimator):
         left = [k for k, result in enumerate(results) if result.reason is Reason.PASSES_DONE]
         if plan.tol > 0.0 and left:
             worst = max(_distance(problems[k], results[k].w) for k in left)
+            gap = max(results[k].gap for k in left)
+            certified = f"; the objective is at most {gap:.1e} above its minimum" if gap < math.inf else ""
             warnings.warn(
                 f"{name} made max_iter={self.max_iter} passes and the gradient is {worst:.1e} of what it is at zero, "
-                f"above tol={self.tol:g}. Scale the features (StandardScaler), raise max_iter or alpha, or accept "
-                "this with a larger tol.",
+                f"above tol={self.tol:g}{certified}. Scale the features (StandardScaler), raise max_iter or alpha, or "
+                "accept this with a larger tol.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -278,21 +277,17 @@ def _relative_to_zero(problem: Problem, w0: Vector | None, tol: float) -> float:
     """`minimise` takes tol relative to its start; a warm start is to be held to the standard of a cold one."""
     if w0 is None or tol == 0.0:
         return tol
-    here = _norm(problem, w0)
-    return tol * _norm(problem, np.zeros_like(w0)) / here if here > 0.0 else 1.0
+    here = problem.optimality(w0)
+    return tol * problem.optimality(np.zeros_like(w0)) / here if here > 0.0 else 1.0
 
 
 def _is_solved_by_zero(problem: Problem) -> bool:
-    return _norm(problem, np.zeros(problem.dimension)) == 0.0
+    return problem.optimality(np.zeros(problem.dimension)) == 0.0
 
 
 def _distance(problem: Problem, w: Vector) -> float:
-    start = _norm(problem, np.zeros_like(w))
-    return _norm(problem, w) / start if start > 0.0 else 0.0
-
-
-def _norm(problem: Problem, w: Vector) -> float:
-    return float(np.linalg.norm(problem.gradient_mapping(w)))
+    start = problem.optimality(np.zeros_like(w))
+    return problem.optimality(w) / start if start > 0.0 else 0.0
 
 
 def _in_threads(solve: Callable[[int], Result], count: int, workers: int, stop: threading.Event) -> list[Result]:

@@ -103,7 +103,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         sampler: str | Sampler = "auto",
         step_size: float | str = "auto",
         max_iter: int = 1000,
-        tol: float | None = 1e-4,
+        tol: float | None = 1e-6,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,

@@ -58,7 +58,7 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         sampler: str | Sampler = "auto",
         step_size: float | str = "auto",
         max_iter: int = 1000,
-        tol: float | None = 1e-4,
+        tol: float | None = 1e-6,
         fit_intercept: bool = True,
         warm_start: bool = False,
         random_state: Any = None,

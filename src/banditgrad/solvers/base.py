@@ -50,6 +50,10 @@ class Solver(ABC):
         """Whether it ever asks the sampler."""
         return True
 
+    def finished(self, state: Any) -> bool:
+        """Whether no further step makes F fall, up to rounding."""
+        return False
+
     def known(self, problem: Any, state: Any) -> Known | None:
         """F and ∇f at the iterate where the solver has them; None where they would have to be computed."""
         return None

@@ -52,7 +52,7 @@ class Descent:
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
         self.view, self.curvature, self.share, self._full = view, curvature, share, full
-        self._curve = np.inf  # of the last model along its step
+        self._curve, self._idle = np.inf, 0  # of the last model along its step; steps that promise only rounding
         self._exact, self._lost = False, 0.0  # whether the next model is; what slow steps on samples have cost
         if share < 1.0:
             view.diagonal = np.zeros(w.size)
@@ -106,16 +106,17 @@ class Descent:
         v, curve = self._model(tol)
         self._promises.append(self.promised)
         self._judge_samples(before, scale, sampled)
+        self._idle = 0 if self.promised > ROUNDING * scale else self._idle + 1
         if not math.isfinite(self.promised):
             self._beware()
-        elif self.promised > ROUNDING * scale:
+        elif self._idle == 0:
             self._search(v)
         elif not self.curvature.exact:
             self._take_all_rows()
         elif self.caution > 0.0:
             self._relax_caution()
-        elif curve > SETTLED * scale and curve < NOWHERE * self._curve:  # unlike the promise, it knows no cancellation
-            self._search(v)
+        elif self._idle < PATIENCE and SETTLED * scale < curve < NOWHERE * self._curve:
+            self._search(v)  # the promise is lost in rounding, the curve, which knows no cancellation, still falls
         else:
             self.settled = True
         self._curve = curve

@@ -56,8 +56,14 @@ class SampledNewtonState:
 
     @property
     def seen(self) -> Descent | Dual | None:
-        """What knows F and its gradient at w."""
+        """What knows F and its gradient at the iterate."""
         return self.dual if self.dual is not None and self.dual.begun else self.descent
+
+    @property
+    def led_nowhere(self) -> bool:
+        """Whether w is that of a dual that has not come below F(0) yet: then the iterate is still zero."""
+        dual = self.dual
+        return dual is not None and dual.begun and not dual.value <= self._problem.value(np.zeros_like(self.w))
 
     def kind(self, size: int) -> type[Curvature] | type[RowCurvature]:
         """The estimate of the Hessian that suits so many rows."""
@@ -121,13 +127,16 @@ class SampledNewton(Solver):
         return steps
 
     def iterate(self, problem: Any, state: SampledNewtonState) -> Vector:
-        return state.w.copy()
+        return np.zeros_like(state.w) if state.led_nowhere else state.w.copy()
+
+    def finished(self, state: SampledNewtonState) -> bool:
+        return state.descent is not None and state.descent.settled
 
     def feedback(self, problem: Any, state: SampledNewtonState) -> Vector:
         return super().feedback(problem, state) if state.seen is None else state.seen.feedback()
 
     def known(self, problem: Any, state: SampledNewtonState) -> Known | None:
-        return state.seen
+        return None if state.led_nowhere else state.seen
 
 
 def _is_quadratic(problem: Any) -> bool:
