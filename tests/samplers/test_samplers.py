@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import banditgrad as bg
+from banditgrad.samplers import auto
 from iterates import last_iterate
 from samplers.test_urn import chi_square_passes
 from tables import SAMPLERS
@@ -243,18 +244,18 @@ def test_auto_is_adaptive_only_where_it_pays(rng):
     assert np.sum(unlike / sampling.probabilities()) < 0.5 * np.sum(unlike * n)
 
 
-@pytest.mark.parametrize(("fall", "expected"), [(1.0, True), (0.9, True), (0.4, False)])
-def test_auto_stays_uniform_while_the_variance_goes_by_itself(rng, fall, expected):
-    """The a_i come to differ over the first passes, and fall by a factor in each."""
-    n, block = 20000, 200
-    unlike, adaptive = rng.standard_normal(n), []
+def test_auto_compares_norms_that_rise_and_fall_together(rng):
+    """As those of a snapshot method do, within a bin and from one to the next."""
+    n, block = 20_000, 200
+    unlike, ratios = np.exp(2.0 * rng.standard_normal(n)), []
     sampling = bg.Auto().start(n, seed=0)
-    for t in np.arange(0.0, 20.0, block / n):
+    for t in np.arange(0.0, 12.0, block / n):
+        level = 1e-2 ** int(t) * (t % 1.0 + 1e-3) ** 2
         i, p = sampling.draw(block)
-        spread = min(t / 2.0, 2.0)
-        sampling.update(i, fall**t * np.exp(spread * unlike[i] - spread**2 / 2.0), p)
-        adaptive.append(sampling.statistics()["adaptive"])
-    assert any(adaptive) == expected
+        sampling.update(i, level * unlike[i], p)
+        ratios.append(np.sum(unlike / sampling.probabilities()) / (np.sum(unlike) * n))
+    assert max(ratios) <= 1.05
+    assert np.mean(ratios[len(ratios) // 2 :]) < 0.6
 
 
 def test_auto_gives_up_where_the_gain_goes_and_waits_longer_before_the_next_try(rng):
@@ -266,27 +267,49 @@ def test_auto_gives_up_where_the_gain_goes_and_waits_longer_before_the_next_try(
         sampling.update(i, np.ones(100), p)
     assert not sampling.statistics()["adaptive"]
     waits = sampling.state.patience
-    assert waits[0] == 2 * waits[1]
+    assert waits[0] >= 2 * waits[1]
 
 
 def test_auto_does_not_trust_norms_that_a_draw_uses_up(rng):
     """As with SAGA, whose table makes the a_i of a row small once it is drawn: they grow with the time since then."""
     n, now = 4000, 0
-    sampling, drawn = bg.Auto().start(n, seed=0), np.zeros(n)
+    sampling, drawn, ratios = bg.Auto().start(n, seed=0), np.zeros(n), []
     for _ in range(20 * n // 100):
         i, p = sampling.draw(100)
         now += 100
         sampling.update(i, (now - drawn[i]) ** 4, p)
         drawn[i] = now
         a = (now - drawn) ** 4
-        assert np.sum(a / sampling.probabilities()) <= 1.2 * np.sum(a) * n
+        ratios.append(np.sum(a / sampling.probabilities()) / (np.sum(a) * n))
+    assert max(ratios) <= 1.3
+    assert np.mean(ratios) <= 1.03
+
+
+def test_auto_begins_adaptive_where_the_smoothness_differs_much(rng):
+    n = 2000
+    for spread, expected in ((0.5, False), (2.0, True)):
+        sampling = bg.Auto().start(n, seed=0, smoothness=np.exp(spread * rng.standard_normal(n)))
+        assert sampling.statistics()["adaptive"] == expected
+
+
+@pytest.mark.parametrize("used_up", [False, True])
+def test_auto_tells_norms_that_a_draw_uses_up(rng, used_up):
+    n, now = 4000, 0
+    sampling, drawn = bg.Auto().start(n, seed=0), np.zeros(n)
+    unlike = np.exp(1.5 * rng.standard_normal(n))
+    while not sampling.statistics()["adaptive"]:
+        i, p = sampling.draw(100)
+        now += 100
+        sampling.update(i, unlike[i] * ((now - drawn[i]) ** 2 if used_up else 1.0), p)
+        drawn[i] = now
+    assert sampling.state.clock[auto.FIXED] == used_up
 
 
 def test_while_uniform_auto_bounds_what_a_safe_step_must_heed(rng):
     """A few huge L_i: p is within a twentieth of uniform for the variance, and L_i / (n p_i) within twenty means."""
     n = 5000
     L = rng.uniform(0.5, 1.5, n)
-    for heavy in (1.0, 1e4):
+    for heavy in (1.0, 1e3):
         L[7] = heavy
         sampling = bg.Auto().start(n, seed=0, smoothness=L)
         p = sampling.probabilities()

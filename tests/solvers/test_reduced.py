@@ -234,3 +234,13 @@ def test_lengths_of_bins_follow_their_law():
     assert lengths.min() == 1
     assert lengths.mean() == pytest.approx(50.0, rel=0.03)
     assert set(lengths_of(GeometricBins(1.0), stream, 10)) == {1}
+
+
+def test_a_leap_of_f_between_two_checks_is_seen(rng):
+    """One row alone has a column, and a huge entry in it: a step that its neighbours allow throws w away."""
+    X = np.hstack([rng.standard_normal((4000, 10)), np.zeros((4000, 1))])
+    X[5, 10] = 1e3
+    problem = bg.Problem(X, np.sign(X[:, :10].sum(axis=1)), bg.Squared(), bg.SquaredL2(1.0 / 4000))
+    for seed in range(3):
+        F = bg.minimise(problem, bg.Saga(), bg.Auto(), passes=12, seed=seed, record_every=0.5).history.value
+        assert F.max() <= 1.5 * F[0]

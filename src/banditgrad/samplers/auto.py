@@ -1,18 +1,23 @@
 """The sampler for those who do not want to choose: adaptive where it pays, uniform where it does not.
 
 A bandit's step costs more than a uniform one, by a fifth to a half on short rows and by three quarters on the shortest
-of very many, and it needs something to find. While drawing uniformly, `Auto` remembers the a_i of
-every eighth item, and when one is drawn again asks what `RecentNorm` would have made of it meanwhile,
+of very many, and it needs something to find. While drawing uniformly, `Auto` remembers the norms √a_i of every eighth
+item, and when one is drawn again asks what `RecentNorm` would have made of it meanwhile,
 
     gain = mean(a) / mean(a / (n p)),    n p = (1 - θ) ĝ / mean(ĝ) + θ n q,
 
-with the ĝ of the draws before: a table like SAGA's makes the a_i of a row small once it is drawn, so that the norm of
-the last draw tells nothing of the next, or the contrary. It switches `RecentNorm` on where the gain is worth the cost:
-not while the a_i themselves fall fast from pass to pass, as those of a variance-reduced solver do on rows that are
-alike. There the number of rows sets the pace, every row must be met before its part of the variance goes, and a gain at
-each step saves next to no passes. While `RecentNorm` draws, every eighth a_i tells the gain that it has, mean(a) over
-mean(a / (n p)) with the p that was used; where that is too little, it is uniform again, and for twice as long before
-the next try.
+with the ĝ of the draws before. It switches `RecentNorm` on where the gain is worth the cost. From then on every draw
+tells the gain that there is, with the p that was used; where that is too little once there was time to learn, or at any
+time less than none, it is uniform again, and for twice as long before the next try.
+
+Norms are measured in units of their mean over the last few hundred draws. Those of a variance-reduced solver change by
+orders of magnitude, within a bin and from one to the next, all together: what an item had long ago tells how it
+compares with others, not how large it is now.
+
+A table like SAGA's is the exception. A draw uses up the norm of its item, which then grows with time: norms are smaller
+where an item is drawn again soon. There the unit is fixed when `RecentNorm` begins. As norms fall, items not drawn
+since keep the larger weights, and come first. What this saves is passes more than variance, and nothing measured before
+could promise it: it is tried.
 
 Where a few L_i are far above the mean, uniform is not quite so: a twentieth of the draws go by the L_i. This adds at
 most a twentieth to the variance, and no L_i / (n p_i), which the safe step of a solver must heed, is above twenty times
@@ -33,22 +38,24 @@ from banditgrad.samplers.lots import NONE
 from banditgrad.samplers.rivals import RecentNorm, RecentNormState
 from banditgrad.samplers.uniform import uniform_draws
 
-WORTH_TRYING = 2.0  # the gain that must be promised
-WORTH_KEEPING = 1.5  # the gain that must be had, once there was time to learn
+WORTH = 1.5  # the gain that must be promised, and had once there was time to learn
 HARMFUL = 0.95  # a gain below this ends a try before
-FALLING = 0.6  # a mean of the a_i below this part of what it was a pass before needs no help
+USED_UP = 0.75  # norms of items drawn not long ago below this part of others' are used up by the draw
 LOOK_EVERY = 8
-QUARTERS = 4  # verdicts in a pass
+LEVEL_OVER = 512  # draws that the level of the norms is a mean of
+FADE = 0.75  # how much of the sums is left after a verdict while adaptive
 LESSON = 2  # passes that it is given to learn, and that items are remembered for
 ENOUGH = 32  # draws of remembered items from which a promise is taken
 TILT = 0.05  # how much of p goes by the L_i while uniform, if any
 
 # indices into `clock`
-ON, DRAWS, LOOKS, WAIT, VERDICTS, SLOW = 0, 1, 2, 3, 4, 5  # whether adaptive; draws and looks since the last verdict;
-# draws until the next one; verdicts since it was switched; the last of them without a fast fall
-AGAIN, KNOWN, OFFSET = 6, 7, 8  # looks at remembered items; how many are; the first of every eighth
+ON, DRAWS, WAIT, VERDICTS = 0, 1, 2, 3  # whether adaptive; draws since the last verdict and until the next; verdicts
+# since it was switched
+KNOWN, AGAIN, OFFSET, FIXED = 4, 5, 6, 7  # items remembered; looks at them; the first of every eighth; whether ĝ is
+# measured in a fixed unit
 # indices into `sums`
-MEAN, MEAN_AGAIN, MEAN_OTHER, NORMS = 0, 1, 2, 3  # of a; of a and a / (n p) where p is, or would be, adaptive; of ĝ
+LEVEL, MEAN, MEAN_OTHER = 0, 1, 2  # the mean of √a; of a and a / (n p) where p is, or would be, adaptive
+NORMS, FIRST, LATER = 3, 4, 5  # of ĝ; of √a of items met first, and of those met again, in units of the level
 
 
 class AutoState(NamedTuple):
@@ -57,8 +64,7 @@ class AutoState(NamedTuple):
     clock: NDArray[np.int64]
     sums: NDArray[np.float64]
     n: int
-    patience: NDArray[np.int64]  # draws between two verdicts while uniform; the least
-    past: NDArray[np.float64]  # the mean of the a_i at the last QUARTERS verdicts
+    patience: NDArray[np.int64]  # draws between two verdicts while uniform; the least of these; while adaptive
     norms: NDArray[np.float64]  # ĝ of every eighth item, or NONE
     tilt: float  # the share of the floor while uniform
 
@@ -103,39 +109,51 @@ class AutoState(NamedTuple):
 
 @inline
 def _watch(state, i, p_i, a_i):
-    """Look at an eighth of the a_i, and judge when it is time."""
-    clock = state.clock
+    """Look at an eighth of the a_i, or while adaptive at all, and judge when it is time."""
+    clock, n_p = state.clock, state.n * p_i
     clock[DRAWS] += 1
-    if clock[ON] == 1 and clock[DRAWS] % LOOK_EVERY == 0:
-        _look(state, state.n * p_i, state.n * p_i, a_i)
-    if clock[ON] == 0 and i % LOOK_EVERY == clock[OFFSET]:
-        clock[LOOKS] += 1
-        state.sums[MEAN] += a_i / (state.n * p_i)
-        _remember(state, i, state.n * p_i, a_i)
+    if clock[ON] == 1:
+        _look(state, n_p, n_p, _in_units(state, math.sqrt(a_i), n_p, 1.0 / LEVEL_OVER))
+    elif i % LOOK_EVERY == clock[OFFSET]:
+        _remember(state, i, n_p, _in_units(state, math.sqrt(a_i), n_p, LOOK_EVERY / LEVEL_OVER))
     if clock[DRAWS] >= clock[WAIT]:
         _judge(state)
 
 
 @inline
-def _look(state, n_p, adaptive, a_i):
-    """Take down the a_i of an item drawn with n p_i, which is, or would be, `adaptive` for `RecentNorm`."""
-    state.clock[AGAIN] += 1
-    state.sums[MEAN_AGAIN] += a_i / n_p
-    state.sums[MEAN_OTHER] += a_i / (n_p * adaptive)
+def _in_units(state, norm, n_p, share):
+    """The norm in units of the mean of all, which it counts in."""
+    sums = state.sums
+    sums[LEVEL] += (norm / n_p - sums[LEVEL]) * (share if sums[LEVEL] > 0.0 else 1.0)
+    square = sums[LEVEL] * sums[LEVEL]
+    if state.clock[FIXED] == 0 and square > 0.0:
+        state.adaptive.unit[0] = square
+    return norm / sums[LEVEL] if sums[LEVEL] > 0.0 else 1.0
 
 
 @inline
-def _remember(state, i, n_p, a_i):
+def _look(state, n_p, adaptive, norm):
+    """Take down the norm of an item drawn with n p_i, which is, or would be, `adaptive` for `RecentNorm`."""
+    a = norm * norm / n_p
+    state.sums[MEAN] += a
+    state.sums[MEAN_OTHER] += a / adaptive
+
+
+@inline
+def _remember(state, i, n_p, norm):
     clock, sums, adaptive, k = state.clock, state.sums, state.adaptive, i // LOOK_EVERY
-    before, norm = state.norms[k], math.sqrt(a_i)
+    before = state.norms[k]
     if before == NONE:
         clock[KNOWN] += 1
+        sums[FIRST] += norm / n_p
         before = 0.0
     else:
+        clock[AGAIN] += 1
+        sums[LATER] += norm / n_p
         share = before * clock[KNOWN] / sums[NORMS] if sums[NORMS] > 0.0 else 1.0
         floor = state.n * adaptive.floor_of.floor(i)
-        _look(state, n_p, (1.0 - adaptive.theta) * share + adaptive.theta * floor, a_i)
-        norm = math.sqrt(adaptive.memory * before * before + (1.0 - adaptive.memory) * a_i)
+        _look(state, n_p, (1.0 - adaptive.theta) * share + adaptive.theta * floor, norm)
+        norm = math.sqrt(adaptive.memory * before * before + (1.0 - adaptive.memory) * norm * norm)
     sums[NORMS] += norm - before
     state.norms[k] = norm
 
@@ -144,27 +162,25 @@ def _remember(state, i, n_p, a_i):
 def _judge(state):
     """Switch on or off where the gain says so."""
     clock, sums, patience = state.clock, state.sums, state.patience
-    gain = sums[MEAN_AGAIN] / sums[MEAN_OTHER] if sums[MEAN_OTHER] > 0.0 else 1.0
+    gain = sums[MEAN] / sums[MEAN_OTHER] if sums[MEAN_OTHER] > 0.0 else 1.0
     clock[DRAWS] = 0
+    clock[VERDICTS] += 1
     if clock[ON] == 0:
-        falls = _falls(state, sums[MEAN] / max(clock[LOOKS], 1))
-        clock[WAIT] = patience[0]
-        if not falls and clock[AGAIN] >= ENOUGH and gain > WORTH_TRYING:
+        used_up = sums[LATER] * clock[KNOWN] < USED_UP * sums[FIRST] * clock[AGAIN]
+        if clock[AGAIN] >= ENOUGH and (gain > WORTH or used_up):
+            clock[FIXED] = 1 if used_up else 0
             _switch(state, 1)
         elif clock[VERDICTS] * patience[0] % (LESSON * state.n) < patience[0]:
             _forget(state)
-        sums[MEAN] = 0.0
-        clock[LOOKS] = 0
         return
-    clock[VERDICTS] += 1
-    learnt = clock[VERDICTS] >= LESSON * QUARTERS
-    if gain < HARMFUL or (learnt and gain < WORTH_KEEPING):
+    sums[MEAN] *= FADE
+    sums[MEAN_OTHER] *= FADE
+    learnt = clock[VERDICTS] * patience[2] >= LESSON * state.n
+    if gain < HARMFUL or (learnt and gain < WORTH):
         patience[0] *= 2
         _switch(state, 0)
     elif learnt:
         patience[0] = patience[1]
-        clock[VERDICTS] -= QUARTERS
-        _forget(state)
 
 
 @inline
@@ -172,8 +188,7 @@ def _switch(state, on):
     clock = state.clock
     clock[ON] = on
     clock[VERDICTS] = 0
-    clock[SLOW] = QUARTERS
-    clock[WAIT] = state.patience[1 if on == 1 else 0]
+    clock[WAIT] = state.patience[2 if on == 1 else 0]
     _forget(state)
 
 
@@ -184,27 +199,9 @@ def _forget(state):
     clock[OFFSET] = (clock[OFFSET] + 1) % min(LOOK_EVERY, state.n)
     clock[AGAIN] = 0
     clock[KNOWN] = 0
-    sums[MEAN_AGAIN] = 0.0
-    sums[MEAN_OTHER] = 0.0
-    sums[NORMS] = 0.0
+    sums[MEAN : LATER + 1] = 0.0
     for k in range(state.norms.size):
         state.norms[k] = NONE
-
-
-@inline
-def _falls(state, mean):
-    """Whether the a_i fell fast at some time in the last pass; remembers their mean, smoothed over verdicts."""
-    clock, past, patience = state.clock, state.past, state.patience[0]
-    verdicts = clock[VERDICTS]
-    if verdicts > 0:
-        last = past[(verdicts - 1) % QUARTERS]
-        mean = last + (mean - last) / QUARTERS
-    back = max(1, min(QUARTERS, state.n // patience))  # verdicts in a pass
-    fast = verdicts >= back and mean < past[(verdicts - back) % QUARTERS] * FALLING ** (back * patience / state.n)
-    past[verdicts % QUARTERS] = mean
-    clock[VERDICTS] += 1
-    clock[SLOW] = 0 if fast else clock[SLOW] + 1
-    return clock[SLOW] < back
 
 
 @dataclass(frozen=True)
@@ -212,21 +209,24 @@ class Auto(Sampler):
     """`RecentNorm` where it pays, uniform where it does not, as measured while running.
 
     Where the L_i are known, `RecentNorm` has a floor made half of 1/n and half of shares ∝ L_i: with such a floor the
-    safe step of a solver follows the mean of the L_i, not the largest.
+    safe step of a solver follows the mean of the L_i, not the largest. Where they differ much, it starts as
+    `RecentNorm`.
     """
 
     def state(self, setup: Setup) -> Any:
         L = setup.smoothness
         heavy = L is not None and TILT * L.max() > L.mean()
-        patience = max(256, setup.n // QUARTERS)
+        differ = L is not None and L.mean() > WORTH * np.sqrt(L).mean() ** 2
+        patience = [max(256, setup.n // part) for part in (4, 4, 16)]
+        clock = np.zeros(8, np.int64)
+        clock[ON], clock[WAIT] = differ, patience[2 if differ else 0]
         return AutoState(
             adaptive=RecentNorm(theta=0.5, mix="uniform" if L is None else "blend").state(setup),
             stream=setup.stream,
-            clock=np.array([0, 0, 0, patience, 0, QUARTERS, 0, 0, 0]),
-            sums=np.zeros(4),
+            clock=clock,
+            sums=np.zeros(6),
             n=setup.n,
-            patience=np.array([patience, patience]),
-            past=np.zeros(QUARTERS),
+            patience=np.array(patience),
             norms=np.full(setup.n // LOOK_EVERY + 1, NONE),
             tilt=2.0 * TILT if heavy else 0.0,  # half of the floor is uniform
         )

@@ -3,7 +3,7 @@
 A row that was not drawn for long can make any estimate of the right step wrong. So F is looked at, with every snapshot,
 whose gradient tells it as well, or where there are none at checks a few passes apart. Where F has risen, or is no
 number, the run goes back to the best point seen, with a limit on its step. The limit is relaxed later, each time it was
-needed more slowly.
+needed more slowly. A draw far beyond those before it, which may have thrown w away, has F looked at, too.
 """
 
 import math
@@ -23,6 +23,7 @@ CALM, PATIENCE = (
 )  # steps without a rise since the limit was last changed, and how many must be for it to be relaxed
 
 RISE = 0.05  # how much F may rise, relative to its value: stochastic methods are not monotone
+LEAP = 0.5  # and how much between two checks that are due: single iterates vary more than snapshots
 RETREAT = 8.0
 RELAX = 2.0
 LONGEST_GAP = 4  # passes between two checks: one costs a fifth of a pass or so

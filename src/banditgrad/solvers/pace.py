@@ -35,7 +35,10 @@ FEWEST = 64  # draws from which 𝓛 is taken
 GROWTH = 2.0  # at most, from one setting to the next: rows that were not drawn yet may know better
 BRAKE = 2.0  # a step longer than BRAKE / 𝓛 diverges and is shortened at once, others when it is due
 
-ENERGY, PRODUCT, LARGEST = 0, 1, 2  # indices into `sums`: both sides over the block so far; 𝓛
+BURST = 100.0  # times the energy of a whole block before in a part of one: F may have risen
+
+ENERGY, PRODUCT, LARGEST, BEFORE = 0, 1, 2, 3  # indices into `sums`: both sides over the block so far; 𝓛; the energy of
+# the block before, or zero
 COUNT, EVERY = 0, 1  # indices into `clock`
 
 
@@ -57,7 +60,7 @@ def new_pace(problem: Any, step_size: Any, *, means: bool) -> Pace:
     else:
         step = float(step_size)
     clock = np.array([0, max(FEWEST, problem.n // 8)])
-    return Pace(np.array([step]), np.zeros(3), clock, safety, automatic)
+    return Pace(np.array([step]), np.zeros(4), clock, safety, automatic)
 
 
 def check_step_size(owner: Any, step_size: Any) -> None:
@@ -108,7 +111,19 @@ def keep_pace(pace, drift, limit):
         sums[LARGEST] = max(sums[ENERGY] / sums[PRODUCT], FORGET * sums[LARGEST])
         step = min(pace.safety / sums[LARGEST], GROWTH * pace.step[0], limit)
         _set_step(pace, drift, step)
+    before = max(sums[ENERGY] * pace.clock[EVERY] / count, 0.5 * sums[BEFORE])  # a new bin begins with little
     new_block(pace)
+    sums[BEFORE] = before
+
+
+@inline
+def bursts(pace):
+    """Whether the energy is suddenly far above that of the block before; said once until it rises as much again."""
+    sums = pace.sums
+    if sums[ENERGY] <= BURST * sums[BEFORE] or sums[BEFORE] == 0.0:
+        return False
+    sums[BEFORE] = sums[ENERGY]
+    return True
 
 
 @inline
@@ -125,3 +140,4 @@ def new_block(pace):
     pace.clock[COUNT] = 0
     pace.sums[ENERGY] = 0.0
     pace.sums[PRODUCT] = 0.0
+    pace.sums[BEFORE] = 0.0

@@ -19,8 +19,30 @@ from banditgrad._random import new_stream, peek, skip, unit
 from banditgrad.rows import add, dot
 from banditgrad.solvers.base import BAD_INDEX, LATER, Batch, Solver, draw_batch, new_batch
 from banditgrad.solvers.drift import arrived, new_drift
-from banditgrad.solvers.guard import GAP, LIMIT, LONGEST_GAP, UNTIL, Guard, approve, new_guard, objective, penalty_cost
-from banditgrad.solvers.pace import Pace, brake, check_step_size, keep_pace, largest_curve, new_block, new_pace, note
+from banditgrad.solvers.guard import (
+    BEST,
+    GAP,
+    LEAP,
+    LIMIT,
+    LONGEST_GAP,
+    UNTIL,
+    Guard,
+    approve,
+    new_guard,
+    objective,
+    penalty_cost,
+)
+from banditgrad.solvers.pace import (
+    Pace,
+    brake,
+    bursts,
+    check_step_size,
+    keep_pace,
+    largest_curve,
+    new_block,
+    new_pace,
+    note,
+)
 
 Vector = NDArray[np.float64]
 
@@ -184,6 +206,8 @@ def _reduced(parts, state, sampler, steps):
             state.guard.clock[UNTIL] -= 1
             if memory and state.guard.clock[UNTIL] <= 0:
                 _check(parts, state)
+            elif bursts(state.pace):
+                _check_leap(parts, state)
     return steps
 
 
@@ -197,6 +221,17 @@ def _check(parts, state):
         guard.clock[GAP] = min(gap + gap // 2, LONGEST_GAP * n)
         guard.clock[UNTIL] = guard.clock[GAP]
     else:
+        _begin_anew(parts, state)
+
+
+@inline
+def _check_leap(parts, state):
+    """Look at F in between; go back to the best point if it has leapt up."""
+    drift, guard, gamma = state.drift, state.guard, state.pace.step[0]
+    drift.arrive(gamma)
+    value, best = objective(parts, guard, drift.w), guard.numbers[BEST]
+    if not value <= best + LEAP * abs(best):
+        approve(guard, drift.w, math.inf, 0, gamma)
         _begin_anew(parts, state)
 
 
