@@ -10,7 +10,7 @@ PEERS := scikit-learn liblinear-official cyanure snapml skglm celer copt tick nu
 # Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-slow lint bench bench-peers bench-quick bench-torch bench-dask docs clean
+.PHONY: demo test test-slow zoo lint bench bench-peers bench-quick bench-torch bench-dask docs clean
 
 demo: $(READY)
 	$(BIN)/banditgrad demo
@@ -20,6 +20,10 @@ test: lint
 
 test-slow: $(TEST_READY)
 	$(BIN)/python -m pytest -m slow
+
+# Does every fit reach the minimum? Hours; the real sets are found through BANDITGRAD_DATA.
+zoo: $(TEST_READY)
+	$(BIN)/python benchmarks/zoo.py
 
 lint: $(TEST_READY)
 	$(BIN)/ruff check .

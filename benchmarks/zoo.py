@@ -5,10 +5,10 @@ python benchmarks/zoo.py --small              small sets and few seeds: minutes
 python benchmarks/zoo.py --half held-out      the half on which no constant was chosen
 python benchmarks/zoo.py --sets kdd-raw australian --seeds 4
 
-A *stall*: a fit that promises the minimum (`minimise` and the estimators with all defaults, `SampledNewton`) ends more
-than 1e-6 of F* above it. An *explosion*: F at a record is above F(w0), or a result above the best record. A *false
-reason*: "converged" where it did not, or "passes done" after F rose. First-order solvers promise no more than that
-their F neither explodes nor is reported falsely; how near they came is printed.
+A *stall*: a fit that promises the minimum (`minimise` and the estimators with all defaults) ends more than 1e-6 of F*
+above it. An *explosion*: F at a record is above F(w0), with a stochastic method above 1.5 F(w0), or a result is above
+the best record. A *false reason*: "converged" where it did not, or "passes done" after F rose. Solvers of first order
+promise no more than that F neither explodes nor is told falsely.
 
 F* is the least value that anything here found, certified by a duality gap where there is one.
 """
@@ -31,6 +31,7 @@ from sets import DataSet, all_sets
 
 NEAR = 1e-6  # relative to F*
 ROUNDING = 1e-9  # relative to F(w0)
+NOISY = 1.5  # times F(w0): what F of a stochastic method may come to on its way
 LARGE = 2_000_000  # entries: larger sets take part with fewer seeds and problems
 PASSES, FIRST_ORDER_PASSES = 300, 20
 
@@ -132,7 +133,8 @@ def judge(run: Run, least: float) -> None:
     slack = ROUNDING * abs(run.start)
     if run.promises and far:
         run.faults.append(f"stall: {distance / max(abs(least), 1e-300):.1e} above F*")
-    if not np.isfinite(run.value) or (run.values.max() > run.start + slack and run.reason is not bg.Reason.ROSE):
+    most = run.start + slack if run.promises else NOISY * run.start
+    if not np.isfinite(run.value) or (run.values.max() > most and run.reason is not bg.Reason.ROSE):
         run.faults.append(f"explosion: F rose to {run.values.max() / run.start:.3g} times F(w0)")
     elif run.value > run.values.min() + slack:
         run.faults.append(f"explosion: the result is {run.value - run.values.min():.1e} above the best record")
@@ -174,8 +176,7 @@ def certified_gap(problem: bg.Problem, arguments: argparse.Namespace) -> float:
     return result.gap / max(abs(result.value), 1e-300)
 
 
-def nearness(runs: list[Run]) -> Table:
-    """What share of a solver's fits ended within 1e-2, 1e-4, 1e-6 of F*, by the runs' own best."""
+def by_solver(runs: list[Run]) -> Table:
     table = Table("solver", "fits", "faults", title="All fits")
     for who in dict.fromkeys(run.who for run in runs):
         mine = [run for run in runs if run.who == who]
@@ -224,7 +225,7 @@ def main() -> int:
     everything = [run for runs in by_half.values() for run in runs]
     if not everything:
         raise SystemExit("Nothing was run.")
-    console.print(nearness(everything))
+    console.print(by_solver(everything))
     for half, runs in by_half.items():
         if runs:
             console.print(summary(half, runs), style="bold")

@@ -308,7 +308,8 @@ def test_the_variance_is_looked_at_a_few_times_only(rows, solver, monkeypatch):
     looks, feedback = [], type(solver).feedback
     monkeypatch.setattr(type(solver), "feedback", lambda *args: looks.append(1) or feedback(*args))
     model = BanditClassifier(solver=solver, sampler="mabs", tol=None, max_iter=40, random_state=0).fit(X, y)
-    looked = np.array([1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 24, 30, 38, 40])
+    looked = np.array([1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 24, 30, 38])
+    looked = looked[looked <= model.n_iter_]  # Newton's method ends by itself
     assert len(looks) == looked.size
     problem = bg.Problem(X, np.where(y == "yes", 1.0, -1.0), penalty=bg.ElasticNet(1e-4, 0.0), fit_intercept=True)
     seed = int(np.random.RandomState(0).randint(2**31 - 1, size=1)[0])

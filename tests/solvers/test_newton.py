@@ -161,7 +161,7 @@ def test_converges_to_the_minimiser(small_data, loss, penalty, rows):
 def test_converges_on_hard_data():
     for case, problem in hard_problems().items():
         result = bg.minimise(problem, bg.SampledNewton(), passes=40, seed=0)
-        assert result.reason is bg.Reason.PASSES_DONE, case
+        assert result.reason in (bg.Reason.CONVERGED, bg.Reason.PASSES_DONE), case
         assert result.value - hard_minimum(case) <= 1e-9 * max(1.0, abs(result.history.value[0])), case
         values = result.history.value
         assert np.all(np.diff(values) <= 1e-12 * np.abs(values[:-1]) + 1e-30 * values[0]), case  # F* is 0 for one
@@ -176,8 +176,8 @@ def test_overflow_is_divergence(rng):
 
 def test_fits_at_the_same_time_leave_blas_its_threads():
     threads = [library.num_threads for library in quadratic._blas().lib_controllers]
-    with quadratic._one_blas_thread:
-        with quadratic._one_blas_thread:
+    with quadratic.one_blas_thread:
+        with quadratic.one_blas_thread:
             pass
         assert all(library.num_threads == 1 for library in quadratic._blas().lib_controllers)
     assert [library.num_threads for library in quadratic._blas().lib_controllers] == threads

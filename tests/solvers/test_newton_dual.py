@@ -33,7 +33,7 @@ def test_a_step_solves_its_row(small_data, rng, loss, monkeypatch):
         def excess(x, i=i, z=z, q=q, alpha=alpha):
             return x - z + q * (alpha + terms.slope(i, x))
 
-        assert dual._fixed_point(terms, i, z, q, alpha) == pytest.approx(
+        assert dual._fixed_point.py_func(terms, i, z, q, alpha) == pytest.approx(
             brentq(excess, -1e6, 1e6, xtol=1e-12), abs=1e-5
         )
 
@@ -48,7 +48,7 @@ def test_a_sweep_is_what_numpy_makes_of_it(small_data, rng, loss, weighted):
     mine, order = Dual(problem, new_stream(0)), rng.integers(0, len(y), 60)
     for i in order:
         z, q = A[i] @ w, A[i] @ A[i] / scale
-        change = (dual._fixed_point(problem.parts.terms, i, z, q, alphas[i]) - z) / q
+        change = (dual._fixed_point.py_func(problem.parts.terms, i, z, q, alphas[i]) - z) / q
         alphas[i] += change
         w += change * A[i] / scale
         expected += 0.5 * q * change**2

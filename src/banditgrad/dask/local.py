@@ -220,5 +220,5 @@ def _inner_loop(parts, state, sampler, steps):
             note(state.pace, energy * weight * weight, change * change * weight / curve)
         drift.move(parts.rows, i, change * weight, 0.0, gamma)
         if state.pace.automatic:
-            keep_pace(state.pace, drift, math.inf)
+            keep_pace(state.pace, drift, parts.rows, i, math.inf)
     return steps

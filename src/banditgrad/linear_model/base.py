@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ class Plan(NamedTuple):
     solver: Solver | str
     passes: float
     tol: float
+    streams: bool = False  # whether the rows are some of many: then the last iterate counts, not the best on these rows
 
 
 class BanditLinearModel(BaseEstimator):
@@ -109,7 +111,7 @@ class BanditLinearModel(BaseEstimator):
             self._stream(X, targets, weights, starts, seen)
         else:
             solver = self.solver if isinstance(self.solver, ProxSgd) else ProxSgd(self._falling_step(X, weights, seen))
-            self._run(Plan(solver, 1.0, 0.0), X, targets, weights, starts)
+            self._run(Plan(solver, 1.0, 0.0, streams=True), X, targets, weights, starts)
         self.n_seen_ = seen + X.shape[0]
 
     def _stream(
@@ -171,6 +173,7 @@ class BanditLinearModel(BaseEstimator):
         workers = min(effective_n_jobs(self.n_jobs), len(problems))
         stop = threading.Event()
         ratios = [VarianceRatio() for _ in problems]
+        last: dict[int, Progress] = {}
 
         def solve(k: int) -> Result:
             w0 = None if starts is None or _is_solved_by_zero(problems[k]) else starts[k]
@@ -182,9 +185,11 @@ class BanditLinearModel(BaseEstimator):
                 seed=seeds[k],
                 w0=w0,
                 tol=_relative_to_zero(problems[k], w0, plan.tol),
-                callback=self._watch(stop, ratios[k]),
+                callback=self._watch(stop, ratios[k], lambda progress: last.update({k: progress})),
                 progress=bool(self.verbose) and workers == 1,
             )
+            if plan.streams and k in last and np.isfinite(last[k].value):
+                result = replace(result, w=last[k].w, value=last[k].value)
             if result.reason is Reason.INTERRUPTED:
                 stop.set()
             if self.verbose:
@@ -199,8 +204,11 @@ class BanditLinearModel(BaseEstimator):
             raise KeyboardInterrupt  # the attributes hold what was reached; a search over parameters must end
         self._warn(plan, problems, results)
 
-    def _watch(self, stop: threading.Event, ratio: VarianceRatio) -> Callable[[Progress], bool]:
+    def _watch(
+        self, stop: threading.Event, ratio: VarianceRatio, keep: Callable[[Progress], None]
+    ) -> Callable[[Progress], bool]:
         def watch(progress: Progress) -> bool:
+            keep(progress)
             ratio.after(progress)
             return stop.is_set() or (self.callback is not None and bool(self.callback(progress)))
 
@@ -225,7 +233,8 @@ class BanditLinearModel(BaseEstimator):
 
     def _warn(self, plan: Plan, problems: Sequence[Problem], results: Sequence[Result]) -> None:
         name = type(self).__name__
-        if any(result.reason in (Reason.DIVERGED, Reason.ROSE) for result in results):
+        diverged = (Reason.DIVERGED,) if plan.streams else (Reason.DIVERGED, Reason.ROSE)
+        if any(result.reason in diverged for result in results):
             warnings.warn(
                 f'{name} diverged; the best coefficients met are kept. Pass a smaller step_size, or "auto".',
                 ConvergenceWarning,

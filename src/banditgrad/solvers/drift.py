@@ -59,6 +59,9 @@ class EagerDrift(NamedTuple):
         if change != 0.0:
             add(rows, i, change, g)
 
+    def keep_row(self, rows, i):
+        """Between `margin_at` and `move`, before `arrive`: the coordinates of row i are up to date."""
+
     def arrive(self, gamma):
         """Bring every coordinate up to date: now w, g and total hold what their names say."""
 
@@ -120,6 +123,10 @@ class LazyDrift(NamedTuple):
         self.clock[0] = now
         if self.l2 > 0.0 and now + 1.0 >= self.tables.shape[0]:
             self.arrive(gamma)
+
+    def keep_row(self, rows, i):
+        for k in range(rows.begin(i), rows.end(i)):
+            self.coordinates[rows.column(i, k)].seen = self.clock[0]
 
     def arrive(self, gamma):
         c = self.coordinates

@@ -88,20 +88,20 @@ def note(pace, energy, product):
 
 
 @inline
-def brake(pace, drift, wait, energy, product):
-    """Shorten the step at once if that of this draw, of a row that is drawn every `wait` steps, would displace the row
+def brake(pace, drift, rows, i, wait, energy, product):
+    """Shorten the step at once if that of this draw of row i, which is drawn every `wait` steps, would displace the row
     so far beyond w̃_i that it adds more to the mean of the products than there is."""
     step, sums = pace.step[0], pace.sums
     if product > 0.0 and energy * step > BRAKE * product:
         overshoot = energy * step / product  # the row's margin changes by so many times its distance
         if overshoot * energy * step * (pace.clock[COUNT] + 1) > wait * sums[PRODUCT]:
             sums[LARGEST] = max(energy / product, sums[LARGEST])
-            _set_step(pace, drift, pace.safety / sums[LARGEST])
+            _set_step(pace, drift, rows, i, pace.safety / sums[LARGEST])
 
 
 @inline
-def keep_pace(pace, drift, limit):
-    """Set the step anew at the end of a block, or at once where it turns out far too long."""
+def keep_pace(pace, drift, rows, i, limit):
+    """Set the step anew at the end of a block, or at once where it turns out far too long; row i was drawn last."""
     pace.clock[COUNT] += 1
     sums, count = pace.sums, pace.clock[COUNT]
     too_long = count >= FEWEST and sums[ENERGY] * pace.step[0] > BRAKE * sums[PRODUCT]
@@ -110,7 +110,7 @@ def keep_pace(pace, drift, limit):
     if sums[ENERGY] > 0.0 and sums[PRODUCT] > 0.0:
         sums[LARGEST] = max(sums[ENERGY] / sums[PRODUCT], FORGET * sums[LARGEST])
         step = min(pace.safety / sums[LARGEST], GROWTH * pace.step[0], limit)
-        _set_step(pace, drift, step)
+        _set_step(pace, drift, rows, i, step)
     before = max(sums[ENERGY] * pace.clock[EVERY] / count, 0.5 * sums[BEFORE])  # a new bin begins with little
     new_block(pace)
     sums[BEFORE] = before
@@ -127,8 +127,9 @@ def bursts(pace):
 
 
 @inline
-def _set_step(pace, drift, step):
+def _set_step(pace, drift, rows, i, step):
     if step > 0.0 and step < math.inf:
+        drift.keep_row(rows, i)
         drift.arrive(pace.step[0])  # at most one step size between two visits of a coordinate
         pace.step[0] = step
         drift.change_step(step)

@@ -193,8 +193,8 @@ def _reduced(parts, state, sampler, steps):
                 curve = largest_curve(parts.terms, i, table[i, MARGIN], z, change)
                 squared, product = energy * weight * weight, change * factor / curve
                 note(state.pace, squared, product)
-                brake(state.pace, drift, 1.0 / p_i, squared, product)  # before the move: it may be the one that harms
-            keep_pace(state.pace, drift, state.guard.numbers[LIMIT])
+                brake(state.pace, drift, parts.rows, i, 1.0 / p_i, squared, product)  # before a move that may harm
+            keep_pace(state.pace, drift, parts.rows, i, state.guard.numbers[LIMIT])
             gamma = state.pace.step[0]
         drift.move(parts.rows, i, factor, change * one_nth if memory else 0.0, gamma)
         if memory:

@@ -107,19 +107,21 @@ class Descent:
         self._promises.append(self.promised)
         self._judge_samples(before, scale, sampled)
         self._idle = 0 if self.promised > ROUNDING * scale else self._idle + 1
+        falls, self._curve = curve < NOWHERE * self._curve, curve
         if not math.isfinite(self.promised):
             self._beware()
         elif self._idle == 0:
             self._search(v)
         elif not self.curvature.exact:
             self._take_all_rows()
+            self._curve = np.inf
         elif self.caution > 0.0:
             self._relax_caution()
-        elif self._idle < PATIENCE and SETTLED * scale < curve < NOWHERE * self._curve:
+            self._curve = np.inf
+        elif self._idle < PATIENCE and curve > SETTLED * scale and falls:
             self._search(v)  # the promise is lost in rounding, the curve, which knows no cancellation, still falls
         else:
             self.settled = True
-        self._curve = curve
 
     def _judge_samples(self, before: float, scale: float, sampled: bool) -> None:
         """Take more rows, or all, where steps on samples do not come near the minimum; `sampled` is of the last model.
