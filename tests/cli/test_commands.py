@@ -228,7 +228,7 @@ def test_help_has_examples(run, command):
 def test_ctrl_c_keeps_what_was_reached(files, tmp_path):
     """A real process and a real signal, sent once training is under way."""
     model = tmp_path / "model.json"
-    words = ["fit", files / "rows", "--out", model, "--max-iter", 10**8, "--tol", 0, "--json"]
+    words = ["fit", files / "rows", "--out", model, "--solver", "saga", "--max-iter", 10**8, "--tol", 0, "--json"]
     process = subprocess.Popen(
         [sys.executable, "-c", _TRAINING_TELLS, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
