@@ -114,6 +114,7 @@ def estimated(problem: bg.Problem, kind: Kind, X: Any, y: np.ndarray, seed: int)
     penalty = {bg.L1: "l1", bg.SquaredL2: "l2", bg.ElasticNet: "elasticnet", bg.Zero: None}[type(kind.penalty)]
     loss = {bg.Logistic: "log_loss", bg.SquaredHinge: "squared_hinge", bg.Squared: "squared_error"}[type(kind.loss)]
     settings = {"loss": loss, "penalty": penalty, "alpha": kind.penalty.strength, "random_state": seed}
+    settings["l1_ratio"] = getattr(kind.penalty, "l1_ratio", 0.5)
     estimator = (BanditRegressor if loss == "squared_error" else BanditClassifier)(
         fit_intercept=kind.intercept, **settings
     )

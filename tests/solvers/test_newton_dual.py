@@ -121,7 +121,8 @@ def test_it_is_tried_only_where_it_suits(tmp_path):
     assert not begins_in_dual(loss=bg.Squared())
     assert not begins_in_dual(penalty=bg.ElasticNet(1e-4, 0.5))
     assert not begins_in_dual(penalty=bg.Zero())
-    assert not begins_in_dual(X=X.toarray())
+    assert begins_in_dual(X=X.toarray())  # fewer rows than features
+    assert not begins_in_dual(X=X.toarray()[:, :1400])
     assert not begins_in_dual(X=mapped)
     assert not begins_in_dual(X=X[:, :50])
     assert not begins_in_dual(start=0.1)
