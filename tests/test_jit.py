@@ -17,8 +17,6 @@ from numba.core.caching import FunctionCache
 import banditgrad as bg
 from banditgrad._jit import (
     Kernel,
-    _PackageFiles,
-    _warn_of_no_cache,
     bridge,
     check_part,
     default,
@@ -27,6 +25,7 @@ from banditgrad._jit import (
     kernel,
     outline,
 )
+from banditgrad._jit.internals import PackageFiles, warn_of_no_cache
 from banditgrad.losses import Loss
 from banditgrad.rows import Dense, squared_norms
 from banditgrad.samplers.base import SamplerState
@@ -314,7 +313,7 @@ def test_a_protocols_other_attributes_are_not_asked_for():
 
 def test_processes_that_compile_at_the_same_time_do_not_mix_up_their_code(tmp_path, monkeypatch):
     """The order of events in which numba's own files would give one the other's machine code: a crash."""
-    one, other, later = (_PackageFiles(str(tmp_path), "kernel-stamp", "source") for _ in range(3))
+    one, other, later = (PackageFiles(str(tmp_path), "kernel-stamp", "source") for _ in range(3))
     monkeypatch.setattr(other, "_load_index", dict)  # read before the first wrote its own
     save_data = one._save_data
 
@@ -377,7 +376,7 @@ def test_a_full_disk_only_costs_the_cache(monkeypatch):
     def fail(*args):
         raise OSError("No space left on device")
 
-    _warn_of_no_cache.cache_clear()
+    warn_of_no_cache.cache_clear()
     monkeypatch.setattr(FunctionCache, "save_overload", fail)
     fresh = Kernel(squared_norms.py_func)
     monkeypatch.setattr(fresh.dispatcher._cache, "load_overload", lambda *args: None)
