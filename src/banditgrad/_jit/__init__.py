@@ -173,7 +173,7 @@ class Kernel:
             self.twins[foreign] = numba.njit(**internals.KERNEL)(self.py_func)
         try:
             return self.twins[foreign](*args)
-        except internals.NumbaError as error:
+        except numba.NumbaError as error:
             names = " or ".join(kind.__name__ for kind in foreign)
             raise TypeError(f"{names} does not compile in {self.__name__}: {_innermost(error)}") from error
 

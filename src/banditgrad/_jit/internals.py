@@ -18,10 +18,10 @@ import numba
 from numba import types
 from numba.extending import overload, overload_method
 
-try:
-    from numba.core.errors import NumbaError
-except ImportError:
-    NumbaError = Exception
+
+@functools.cache  # once, not for every kernel
+def warn_once(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 # --- options of the compiler ------------------------------------------------------------------------------------------
@@ -47,6 +47,11 @@ def _known(options: dict[str, Any]) -> dict[str, Any]:
 # "_nrt": False leaves out the reference counts of the arrays a part holds (the caller holds them anyway): a sampler's
 # step takes 42 ns instead of 284. In return, compiled code cannot allocate: it writes into arrays it is given.
 _COMMON = {"error_model": "numpy", **_known({"_nrt": False, "no_cfunc_wrapper": True})}
+if "_nrt" not in _COMMON:
+    warn_once(
+        f"banditgrad is several times slower with numba {numba.__version__}, whose options it does not know. "
+        "Install a version of numba that banditgrad asks for."
+    )
 KERNEL = {**_COMMON, "nogil": True}
 HELPER = dict(_COMMON)
 INLINE = {**HELPER, **_known({"forceinline": True})}
@@ -181,7 +186,7 @@ class PackageCache(FunctionCache):
         try:
             super().save_overload(sig, data)
         except OSError:  # the disk is full, for one
-            warn_of_no_cache(_NO_ROOM)
+            warn_once(_NO_FOLDER)
             return
         if self._cache_path not in self._tidied:
             self._tidied.add(self._cache_path)
@@ -194,31 +199,21 @@ class PackageCache(FunctionCache):
 def keep_on_disk(dispatcher: Any) -> None:
     """Let what the dispatcher compiles be found by later processes."""
     if not _CAN_CACHE or not hasattr(dispatcher, "_cache"):
-        warn_of_no_cache(_OTHER_NUMBA)
+        warn_once(_NO_CACHE)
         return
     try:
         dispatcher._cache = PackageCache(dispatcher.py_func)
     except RuntimeError:  # numba knows no folder that it can write to
-        warn_of_no_cache(_NO_ROOM)
+        warn_once(_NO_FOLDER)
     except (AttributeError, TypeError):
-        warn_of_no_cache(_OTHER_NUMBA)
+        warn_once(_NO_CACHE)
 
 
-_NO_ROOM = (
-    "there is no folder to write it to, or no room",
-    "Set NUMBA_CACHE_DIR to a folder that can be written to.",
+_NO_FOLDER = (
+    "banditgrad cannot keep its compiled code: there is no folder to write it to, or the disk is full. Every process "
+    "will compile anew, which takes seconds. Set NUMBA_CACHE_DIR to a folder that can be written to."
 )
-_OTHER_NUMBA = (
-    f"numba {numba.__version__} keeps its own in another way than those that banditgrad knows",
-    "Install a version of numba that banditgrad asks for.",
+_NO_CACHE = (
+    f"banditgrad cannot keep its compiled code: it does not know the cache of numba {numba.__version__}. Every process "
+    "will compile anew, which takes seconds. Install a version of numba that banditgrad asks for."
 )
-
-
-@functools.cache  # once, not for every kernel
-def warn_of_no_cache(reason: tuple[str, str]) -> None:
-    warnings.warn(
-        f"banditgrad cannot keep its compiled code: {reason[0]}. It will compile in every process anew, which takes "
-        f"seconds. {reason[1]}",
-        RuntimeWarning,
-        stacklevel=2,
-    )
