@@ -10,13 +10,29 @@ PEERS := scikit-learn liblinear-official cyanure snapml skglm celer copt tick nu
 # Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-slow zoo lint bench bench-peers bench-quick bench-torch bench-dask docs clean
+# The bounds in pyproject.toml.
+NUMBA_oldest := 0.60.0
+NUMBA_newest := 0.68.*
+# What compiles in ways of its own: users' parts, the cache, draws, each kind of step. The quick part is a minute.
+NUMBA_TESTS := tests/test_jit.py tests/test_losses.py tests/test_penalties.py tests/samplers tests/solvers
+NUMBA_QUICK := tests/test_jit.py -k "helper or own_parts or same_time or full_disk or internals or redefined"
+
+.PHONY: demo test test-numba test-numba-quick test-slow zoo lint bench bench-peers bench-quick bench-torch bench-dask docs \
+  dist clean
 
 demo: $(READY)
 	$(BIN)/banditgrad demo
 
-test: lint
+test: lint test-numba-quick
 	$(BIN)/python -m pytest -n auto -m "not slow"
+
+# The oldest and the newest numba that pyproject.toml admits, each in an environment of its own. Ten minutes each.
+test-numba: .venv-numba-oldest/.ready .venv-numba-newest/.ready
+	for age in oldest newest; do .venv-numba-$$age/bin/python -m pytest -m "not slow" $(NUMBA_TESTS) || exit 1; done
+
+# The environment of `make test` has the newest already.
+test-numba-quick: .venv-numba-oldest/.ready
+	.venv-numba-oldest/bin/python -m pytest --quiet $(NUMBA_QUICK)
 
 test-slow: $(TEST_READY)
 	$(BIN)/python -m pytest -m slow
@@ -80,6 +96,12 @@ $(BENCH_READY): pyproject.toml Makefile
 	done
 	touch $(BENCH_READY)
 
+.venv-numba-%/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-numba-$*
+	.venv-numba-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable . "numba==$(NUMBA_$*)" \
+	  hypothesis pytest pytest-timeout
+	touch $@
+
 clean:
-	rm -rf .venv .venv-bench build dist *.egg-info
+	rm -rf .venv .venv-* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

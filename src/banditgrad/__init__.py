@@ -69,7 +69,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`bg.linear_model` is imported when asked for: scikit-learn takes a while."""
+    """What is imported when asked for: scikit-learn takes a while, and few need a report."""
     if name == "linear_model":
         return import_module("banditgrad.linear_model")
+    if name == "compare":
+        return import_module("banditgrad.report.comparison").compare
     raise AttributeError(f"module 'banditgrad' has no attribute {name!r}")
