@@ -102,6 +102,20 @@ $(BENCH_READY): pyproject.toml Makefile
 	  hypothesis pytest pytest-timeout
 	touch $@
 
+# Builds wheel and sdist and uses each, installed where nothing of the sources is found.
+dist:
+	rm -rf dist .venv-dist .venv-installed
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	.venv-dist/bin/python -m build --outdir dist .
+	.venv-dist/bin/twine check --strict dist/*
+	$(PYTHON) -m venv .venv-installed
+	for file in dist/*.whl dist/*.tar.gz; do \
+	  .venv-installed/bin/python -m pip uninstall --quiet --yes banditgrad; \
+	  .venv-installed/bin/python -m pip install --quiet --disable-pip-version-check $$file || exit 1; \
+	  .venv-installed/bin/python -I tests/installed.py || exit 1; \
+	done
+
 clean:
 	rm -rf .venv .venv-* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

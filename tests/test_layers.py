@@ -1,6 +1,8 @@
 """Which part of the package may import which: read from the sources, so that imports inside functions count."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import banditgrad
 
 PACKAGE = Path(banditgrad.__file__).parent
 FRONT = {"cli", "paper", "report", "__main__"}  # what the core does not know
+FACADE = {"__init__"}  # names `compare` for type checkers
 HOMES = {  # the only parts that may import it
     "numba": {"_jit"},
     "llvmlite": {"_jit"},
@@ -43,7 +46,7 @@ def own_parts(path):
     return {name[1] for name in names if name[0] == "banditgrad" and len(name) > 1}
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if part_of(name) not in FRONT])
+@pytest.mark.parametrize("name", [name for name in FILES if part_of(name) not in FRONT | FACADE])
 def test_the_core_does_not_know_the_report_the_paper_and_the_commands(name):
     assert not own_parts(FILES[name]) & FRONT
 
@@ -67,6 +70,13 @@ def test_only_one_file_uses_what_numba_does_not_document():
         if name != str(Path("_jit", "internals.py")):
             used = [target for target in imported(path) if target.startswith("numba.")]
             assert all(target.startswith(public) for target in used), name
+
+
+def test_the_package_alone_imports_neither_report_nor_scikit_learn():
+    script = "import sys, banditgrad; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "banditgrad.minimise" in loaded
+    assert not {"banditgrad.report", "banditgrad.linear_model", "sklearn", "matplotlib", "torch", "dask"} & set(loaded)
 
 
 def test_what_is_imported_late_can_be_had_from_the_package():

@@ -9,7 +9,7 @@ The method is that of Salehi, Celis and Thiran, "Stochastic Optimization with Ba
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from banditgrad import datasets
 from banditgrad._jit import kernel
@@ -21,6 +21,10 @@ from banditgrad.problem import Problem
 from banditgrad.samplers import Auto, Importance, Mabs, RecentNorm, Replay, Sampler, Sampling, Setup, Uniform, Vrb
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
 from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
+
+if TYPE_CHECKING:  # the others are imported when asked for, see __getattr__
+    from banditgrad import linear_model
+    from banditgrad.report.comparison import compare
 
 __version__ = "0.1.0"
 
@@ -62,8 +66,10 @@ __all__ = [
     "Uniform",
     "Vrb",
     "Zero",
+    "compare",
     "datasets",
     "kernel",
+    "linear_model",
     "minimise",
 ]
 
