@@ -7,7 +7,7 @@ import banditgrad as bg
 from banditgrad._random import new_stream
 from banditgrad.samplers.alias import new_alias_table, shares_of
 from banditgrad.samplers.lots import new_lot
-from samplers.test_urn import chi_square_passes
+from samplers.test_weighted import chi_square_passes
 
 
 @bg.kernel

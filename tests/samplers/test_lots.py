@@ -13,10 +13,10 @@ from banditgrad._random import fill_below, new_stream, uniform_index
 from banditgrad.samplers.buckets import BOOK_SIZE, ENDS, WINDOW, depth_of, fill_depths
 from banditgrad.samplers.lots import NONE, new_lot
 from banditgrad.samplers.mabs import _exp
-from banditgrad.samplers.urn import empty_urn, fill_equal
+from banditgrad.samplers.weighted import fill_equal, new_weighted_sampler
 from banditgrad.solvers.base import _gather
 from samplers.test_samplers import N, feedback, started  # noqa: F401
-from samplers.test_urn import EXTREMES, check_order, chi_square_passes, filled, weights_and_total
+from samplers.test_weighted import EXTREMES, check_order, chi_square_passes, filled, weights_and_total
 from tables import SAMPLERS
 
 
@@ -129,35 +129,35 @@ def test_single_draws_follow_the_p_of_lots(name, feedback):  # noqa: F811
 
 
 @bg.kernel
-def moving_lots(urn, stream, lot, strength, excess, variance, rounds):
+def moving_lots(weighted, stream, lot, strength, excess, variance, rounds):
     """Draw lots while weights move: Σ_t (1[i_t = j] - p_j^t) is a martingale for each of a few items j."""
     size = lot.i.size
     for _ in range(rounds):
         for t in range(size):
             lot.todo[t] = t
-        urn.pick_many(stream, lot, size)
-        urn.read_many(lot)
+        weighted.pick_many(stream, lot, size)
+        weighted.read_many(lot)
         for j in range(excess.size):
-            p = urn.share(j)
+            p = weighted.share(j)
             variance[j] += size * p * (1.0 - p)
             excess[j] -= size * p
         for t in range(size):
             if lot.i[t] < excess.size:
                 excess[lot.i[t]] += 1.0
             lot.other[t] = math.exp(strength * uniform_index(stream, 100) / 100.0)
-        urn.multiply_many(lot, size)
-        urn.multiply(uniform_index(stream, urn.where.size), math.exp(-min(20.0 * strength, 700.0)))
+        weighted.multiply_many(lot, size)
+        weighted.multiply(uniform_index(stream, weighted.where.size), math.exp(-min(20.0 * strength, 700.0)))
 
 
 @pytest.mark.parametrize("n", [3, 1000])
 @pytest.mark.parametrize("strength", [0.05, 1.0, 40.0])
 def test_lots_are_exact_while_weights_move(n, strength):
-    urn = empty_urn(n)
-    fill_equal(urn)
+    weighted = new_weighted_sampler(n)
+    fill_equal(weighted)
     excess, variance = np.zeros(min(n, 8)), np.zeros(min(n, 8))
-    moving_lots(urn, new_stream(3), new_lot(n, 64), strength, excess, variance, 5000)
+    moving_lots(weighted, new_stream(3), new_lot(n, 64), strength, excess, variance, 5000)
     assert (np.abs(excess) < 5.5 * np.sqrt(variance) + 1.0).all()
-    check_order(urn)
+    check_order(weighted)
 
 
 @bg.kernel
@@ -212,31 +212,31 @@ def test_exp_is_right_to_the_last_digits():
 
 
 @bg.kernel
-def multiply_lots(urn, lot, items, factors):
+def multiply_lots(weighted, lot, items, factors):
     for first in range(0, items.size, lot.i.size):
         for t in range(lot.i.size):
             lot.i[t], lot.other[t] = items[first + t], factors[first + t]
-        urn.multiply_many(lot, lot.i.size)
+        weighted.multiply_many(lot, lot.i.size)
 
 
 def test_sums_of_lots_do_not_drift(rng):
-    urn, lot = empty_urn(2000), new_lot(2000, 100)
-    fill_equal(urn)
+    weighted, lot = new_weighted_sampler(2000), new_lot(2000, 100)
+    fill_equal(weighted)
     for _ in range(20):
         items = rng.integers(0, 2000, 500_000)
-        multiply_lots(urn, lot, items, np.exp(np.abs(rng.normal(0.0, 0.01, items.size))))
-    exact, kept = weights_and_total(urn)
+        multiply_lots(weighted, lot, items, np.exp(np.abs(rng.normal(0.0, 0.01, items.size))))
+    exact, kept = weights_and_total(weighted)
     assert kept == pytest.approx(exact, rel=1e-14)
-    check_order(urn)
+    check_order(weighted)
 
 
 @bg.kernel
-def count_lots(urn, stream, lot, counts, rounds):
+def count_lots(weighted, stream, lot, counts, rounds):
     for _ in range(rounds):
         for t in range(lot.i.size):
             lot.todo[t] = t
-        urn.pick_many(stream, lot, lot.i.size)
-        urn.read_many(lot)
+        weighted.pick_many(stream, lot, lot.i.size)
+        weighted.read_many(lot)
         for t in range(lot.i.size):
             counts[lot.i[t]] += 1
 

@@ -76,7 +76,7 @@ class AutoState(NamedTuple):
             coin = unit(peek(self.stream, 0))
             skip(self.stream, 1)
             if coin < self.tilt:
-                i = self.adaptive.floor_of.mixed_draw(self.adaptive.urn, self.stream, 1.0)
+                i = self.adaptive.floor_of.mixed_draw(self.adaptive.weighted, self.stream, 1.0)
         return i
 
     def probability(self, i):

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from banditgrad._jit import bridge, check_part, default, kernel
 from banditgrad._random import new_stream
 from banditgrad.samplers.lots import Lot, new_lot
-from banditgrad.samplers.urn import MAX_ITEMS
+from banditgrad.samplers.weighted import MAX_ITEMS
 
 LARGEST_LOT = 4096
 

@@ -1,4 +1,4 @@
-"""The book of an urn: where each bucket of slots begins, what its proposal bounds add up to, and how items move.
+"""The book of a weighted sampler: where buckets of slots begin, what their proposal bounds add up to, how items move.
 
 A weight is m 2^e with m in [1, 2). Slots of equal e, a *bucket*, lie together, in ascending e. Bucket b holds the
 exponent BASE + b; bucket 0 also holds all that is lighter, with exponents of its own. When the highest bucket leaves
@@ -6,7 +6,7 @@ the book, the base slides up and low buckets become one; when it falls, the slot
 in 32 bits: when the base is FAR from zero, the next sort subtracts the largest from all of them.
 
 Sums of bounds are brought up to date when they are next needed: many moves may come before that. Helpers take single
-arrays rather than the urn: a tuple of arrays is dear to compile.
+arrays rather than the weighted: a tuple of arrays is dear to compile.
 """
 
 import numpy as np

@@ -16,8 +16,8 @@ class EvenFloor(NamedTuple):
 
     share_of_each: float
 
-    def mixed_draw(self, urn, stream, eta):
-        return urn.pick(stream, eta)
+    def mixed_draw(self, weighted, stream, eta):
+        return weighted.pick(stream, eta)
 
     def floor(self, i):
         return self.share_of_each
@@ -25,12 +25,12 @@ class EvenFloor(NamedTuple):
     def tilt(self, stream, share, lot):
         """Turn uniform draws into draws from (1 - share)/n + share · q."""
 
-    def floor_slots(self, urn, stream, lot, count):
+    def floor_slots(self, weighted, stream, lot, count):
         """Draw from q for `count` places of the lot, those in `lot.place`."""
         fill_bits(stream, lot.bits, count)
         for t in range(count):
-            k = index_from(lot.bits[t], stream, urn.where.size)
-            prefetch(urn.slots, k)
+            k = index_from(lot.bits[t], stream, weighted.where.size)
+            prefetch(weighted.slots, k)
             lot.slot[lot.place[t]] = k
 
 
@@ -40,10 +40,10 @@ class UnevenFloor(NamedTuple):
     table: AliasTable
     q: NDArray[np.float64]
 
-    def mixed_draw(self, urn, stream, eta):
+    def mixed_draw(self, weighted, stream, eta):
         coin = unit(peek(stream, 0))
         skip(stream, 1)
-        return self.table.alias_draw(stream) if coin < eta else urn.pick(stream, 0.0)
+        return self.table.alias_draw(stream) if coin < eta else weighted.pick(stream, 0.0)
 
     def floor(self, i):
         return self.q[i]
@@ -55,13 +55,13 @@ class UnevenFloor(NamedTuple):
                 lot.i[t] = self.table.alias_draw(stream)
             lot.p[t] = (1.0 - share) * lot.p[t] + share * self.q[lot.i[t]]
 
-    def floor_slots(self, urn, stream, lot, count):
+    def floor_slots(self, weighted, stream, lot, count):
         self.table.alias_draws(stream, lot, count)
         for t in range(count):
-            prefetch(urn.where, np.int64(lot.bits[t]))
+            prefetch(weighted.where, np.int64(lot.bits[t]))
         for t in range(count):
-            k = np.int64(urn.where[lot.bits[t]])
-            prefetch(urn.slots, k)
+            k = np.int64(weighted.where[lot.bits[t]])
+            prefetch(weighted.slots, k)
             lot.slot[lot.place[t]] = k
 
     def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
@@ -73,20 +73,20 @@ class UnevenFloor(NamedTuple):
 
 
 @inline
-def mixed_draws(floor_of, urn, stream, eta, lot):
+def mixed_draws(floor_of, weighted, stream, eta, lot):
     """Draw all of a lot from p."""
     size = lot.i.size
     fill_units(stream, lot.real, size)
-    weighted = floored = 0
+    by_weights = floored = 0
     for t in range(size):  # every place is put on both lists, and stays on one: no branch, which nobody could foretell
-        lot.todo[np.uint64(weighted)] = t
+        lot.todo[np.uint64(by_weights)] = t
         lot.place[np.uint64(floored)] = t
         by_weight = lot.real[t] >= eta
-        weighted += by_weight
+        by_weights += by_weight
         floored += not by_weight
-    floor_of.floor_slots(urn, stream, lot, floored)
-    urn.pick_many(stream, lot, weighted)
-    urn.read_many(lot)
+    floor_of.floor_slots(weighted, stream, lot, floored)
+    weighted.pick_many(stream, lot, by_weights)
+    weighted.read_many(lot)
     for t in range(size):
         lot.p[t] = (1.0 - eta) * lot.p[t] + eta * floor_of.floor(lot.i[t])
 

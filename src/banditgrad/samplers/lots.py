@@ -22,7 +22,7 @@ class Lot(NamedTuple):
     i: NDArray[np.int64]
     p: NDArray[np.float64]  # at the time of the draw
     a: NDArray[np.float64]  # a_i, or NONE
-    slot: NDArray[np.uint64]  # where an urn found the item: a hint, items move
+    slot: NDArray[np.uint64]  # where a weighted sampler found the item: a hint, items move
 
     # scratch, for one and a half times as many
     bits: NDArray[np.uint64]

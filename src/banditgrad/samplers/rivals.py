@@ -15,7 +15,7 @@ from banditgrad._jit import bridge, inline
 from banditgrad.samplers.base import Sampler, Setup
 from banditgrad.samplers.floors import EvenFloor, UnevenFloor, mixed_draws, new_floor
 from banditgrad.samplers.importance import require
-from banditgrad.samplers.urn import Urn, empty_urn, fill
+from banditgrad.samplers.weighted import WeightedSampler, fill, new_weighted_sampler
 
 
 @bridge
@@ -23,11 +23,11 @@ class Learner(Protocol):
     """What the two have in common."""
 
     def learn(self, k, p_i, a_i):
-        """Learn a_i of the item in slot k of the urn."""
+        """Learn a_i of the item in slot k of the weighted sampler."""
 
 
 class VrbState(NamedTuple):
-    urn: Urn
+    weighted: WeightedSampler
     floor_of: EvenFloor | UnevenFloor
     stream: NDArray[np.uint64]
     unit: NDArray[np.float64]  # the mean of a_i over the warm-up
@@ -36,29 +36,29 @@ class VrbState(NamedTuple):
     gamma: float
 
     def draw(self):
-        return self.floor_of.mixed_draw(self.urn, self.stream, self.theta)
+        return self.floor_of.mixed_draw(self.weighted, self.stream, self.theta)
 
     def probability(self, i):
-        return (1.0 - self.theta) * self.urn.share(i) + self.theta * self.floor_of.floor(i)
+        return (1.0 - self.theta) * self.weighted.share(i) + self.theta * self.floor_of.floor(i)
 
     def update(self, i, p_i, a_i):
-        self.learn(np.uint64(self.urn.where[i]), p_i, a_i)
+        self.learn(np.uint64(self.weighted.where[i]), p_i, a_i)
 
     def learn(self, k, p_i, a_i):
-        n = self.urn.where.size
+        n = self.weighted.where.size
         if _warm(self, a_i / (n * p_i)):
-            w = self.urn.weight_at(k)  # weights are in units of √γ
-            self.urn.put_in(k, math.sqrt(w * w + a_i / (self.unit[0] * self.gamma * n * p_i)))
+            w = self.weighted.weight_at(k)  # weights are in units of √γ
+            self.weighted.put_in(k, math.sqrt(w * w + a_i / (self.unit[0] * self.gamma * n * p_i)))
 
     def draw_many(self, lot):
-        mixed_draws(self.floor_of, self.urn, self.stream, self.theta, lot)
+        mixed_draws(self.floor_of, self.weighted, self.stream, self.theta, lot)
 
     def learn_many(self, lot, count):
         _learn_each(self, lot, count)
 
 
 class RecentNormState(NamedTuple):
-    urn: Urn
+    weighted: WeightedSampler
     floor_of: EvenFloor | UnevenFloor
     stream: NDArray[np.uint64]
     unit: NDArray[np.float64]
@@ -67,22 +67,22 @@ class RecentNormState(NamedTuple):
     memory: float
 
     def draw(self):
-        return self.floor_of.mixed_draw(self.urn, self.stream, self.theta)
+        return self.floor_of.mixed_draw(self.weighted, self.stream, self.theta)
 
     def probability(self, i):
-        return (1.0 - self.theta) * self.urn.share(i) + self.theta * self.floor_of.floor(i)
+        return (1.0 - self.theta) * self.weighted.share(i) + self.theta * self.floor_of.floor(i)
 
     def update(self, i, p_i, a_i):
-        self.learn(np.uint64(self.urn.where[i]), p_i, a_i)
+        self.learn(np.uint64(self.weighted.where[i]), p_i, a_i)
 
     def learn(self, k, p_i, a_i):
-        if _warm(self, a_i / (self.urn.where.size * p_i)):
-            w = self.urn.weight_at(k)
+        if _warm(self, a_i / (self.weighted.where.size * p_i)):
+            w = self.weighted.weight_at(k)
             square = self.memory * w * w + (1.0 - self.memory) * a_i / self.unit[0]
-            self.urn.put_in(k, max(math.sqrt(square), 1e-150))  # a weight cannot be zero
+            self.weighted.put_in(k, max(math.sqrt(square), 1e-150))  # a weight cannot be zero
 
     def draw_many(self, lot):
-        mixed_draws(self.floor_of, self.urn, self.stream, self.theta, lot)
+        mixed_draws(self.floor_of, self.weighted, self.stream, self.theta, lot)
 
     def learn_many(self, lot, count):
         _learn_each(self, lot, count)
@@ -90,9 +90,9 @@ class RecentNormState(NamedTuple):
 
 @inline
 def _learn_each(state, lot, count):
-    state.urn.fetch_many(lot, count)
+    state.weighted.fetch_many(lot, count)
     for t in range(count):
-        state.learn(state.urn.find(lot.i[t], lot.slot[t]), lot.p[t], lot.a[t])
+        state.learn(state.weighted.find(lot.i[t], lot.slot[t]), lot.p[t], lot.a[t])
 
 
 @inline
@@ -173,8 +173,8 @@ class RecentNorm(Sampler):
 
 
 def _common(setup: Setup, mix: str) -> dict[str, Any]:
-    urn = empty_urn(setup.n)
-    fill(urn, np.ones(setup.n))
+    weighted = new_weighted_sampler(setup.n)
+    fill(weighted, np.ones(setup.n))
     clock = np.array([0, math.isqrt(setup.n) + 16])
     q = None
     if mix != "uniform":
@@ -182,7 +182,13 @@ def _common(setup: Setup, mix: str) -> dict[str, Any]:
         q = q if q.max() > 0.0 else None
         if mix == "blend" and q is not None:
             q = q / q.mean() + 1.0
-    return {"urn": urn, "floor_of": new_floor(q, setup.n), "stream": setup.stream, "unit": np.zeros(1), "clock": clock}
+    return {
+        "weighted": weighted,
+        "floor_of": new_floor(q, setup.n),
+        "stream": setup.stream,
+        "unit": np.zeros(1),
+        "clock": clock,
+    }
 
 
 def _expect_mix(sampler: Sampler, mix: str) -> None:

@@ -56,8 +56,8 @@ MAX_ITEMS = 2**31 - 1
 
 
 @bridge
-class Urn(NamedTuple):
-    """n items with weights; made by `empty_urn` and filled. Items are numbered 0..n-1 and never leave."""
+class WeightedSampler(NamedTuple):
+    """n items with weights; made by `new_weighted_sampler` and filled. Items are numbered 0..n-1 and never leave."""
 
     slots: NDArray[np.void]  # SLOT records, a permutation of the items
     where: NDArray[np.int32]  # item -> its slot
@@ -208,12 +208,12 @@ class Urn(NamedTuple):
             rebuild(slots, where, book, self.total)
 
     def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
-        """What is wrong with arrays to be loaded: compiled code trusts what the urn holds."""
+        """What is wrong with arrays to be loaded: compiled code trusts what the weighted sampler holds."""
         slots, where, book, total = (arrays[name] for name in ("slots", "where", "book", "total"))
         n, m, e = where.size, slots["m"], slots["e"].astype(np.int64)
         start, top = book[START:], book[TOP]
         if not (where.min() >= 0 and where.max() < n and (slots["id"][where] == np.arange(n)).all()):
-            return ["the map of its urn does not fit the slots"]
+            return ["the map of its weighted sampler does not fit the slots"]
         weights = ((m >= 1.0) & (m < 2.0)) | ((m == 0.0) & (e == NEVER))
         bucket = np.searchsorted(start, np.arange(n), side="right") - 1
         sound = (
@@ -226,27 +226,27 @@ class Urn(NamedTuple):
             and WINDOW <= top == bucket[-1] <= book[PEAK] < BUCKETS
         )
         if not sound:
-            return ["the slots of its urn do not fit together"]
+            return ["the slots of its weighted sampler do not fit together"]
         fresh = book.copy()
         _sum_bounds(fresh)
         exact = float(np.sum(np.ldexp(m, np.maximum(e - book[BASE], -1000))))
         sums = (book[STALE] != 0 or (fresh == book).all()) and abs(total.sum() - exact) <= 1e-6 * exact
-        return [] if sums else ["the sums of its urn do not fit the slots"]
+        return [] if sums else ["the sums of its weighted sampler do not fit the slots"]
 
 
-def empty_urn(n: int) -> Urn:
-    """An urn of n items, to be filled."""
-    return Urn(np.zeros(n, SLOT), np.zeros(n, np.int32), np.zeros(BOOK_SIZE, np.int64), np.zeros(2))
+def new_weighted_sampler(n: int) -> WeightedSampler:
+    """A weighted sampler of n items, to be filled."""
+    return WeightedSampler(np.zeros(n, SLOT), np.zeros(n, np.int32), np.zeros(BOOK_SIZE, np.int64), np.zeros(2))
 
 
-def fill(urn: Urn, weights: NDArray[np.float64]) -> None:
+def fill(weighted: WeightedSampler, weights: NDArray[np.float64]) -> None:
     """Give every item its weight: finite, not negative, not all zero. An item of weight zero is never drawn."""
     weights = np.ascontiguousarray(weights, dtype=np.float64)
-    if weights.shape != urn.where.shape:
-        raise ValueError(f"The urn has {urn.where.size} items, got weights of shape {weights.shape}.")
+    if weights.shape != weighted.where.shape:
+        raise ValueError(f"The weighted sampler has {weighted.where.size} items, got weights of shape {weights.shape}.")
     if not (np.isfinite(weights).all() and weights.min() >= 0.0 and weights.max() > 0.0):
-        raise ValueError("The weights of an urn must be finite, not negative and not all zero.")
-    _fill(urn, weights)
+        raise ValueError("The weights of a weighted sampler must be finite, not negative and not all zero.")
+    _fill(weighted, weights)
 
 
 @kernel
@@ -255,9 +255,9 @@ def _sum_bounds(book):
 
 
 @kernel
-def _fill(urn, weights):
+def _fill(weighted, weights):
     """The same slots as by `rebuild`, each written once."""
-    slots, where, book = urn.slots, urn.where, urn.book
+    slots, where, book = weighted.slots, weighted.where, weighted.book
     largest = np.int64(NEVER)
     for i in range(weights.size):
         largest = max(largest, _exponent_of(weights[i]))
@@ -272,7 +272,7 @@ def _fill(urn, weights):
         slots[k].e = e
         slots[k].id = i
     step_back(book)
-    close_book(slots, where, book, urn.total)
+    close_book(slots, where, book, weighted.total)
 
 
 @inline
@@ -281,9 +281,9 @@ def _exponent_of(weight):
 
 
 @kernel
-def fill_equal(urn):
+def fill_equal(weighted):
     """Give all items the same weight."""
-    equalise(urn.slots, urn.where, urn.book, urn.total)
+    equalise(weighted.slots, weighted.where, weighted.book, weighted.total)
 
 
 @outline
