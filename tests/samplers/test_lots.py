@@ -104,13 +104,13 @@ def gather(lot, out):
 @pytest.mark.parametrize("holes", [[], [0], [5], [9], [0, 1, 5, 9], range(10)], ids=str)
 def test_draws_without_feedback_are_left_out(holes):
     lot = new_lot(100, 10)
-    lot.i[:], lot.p[:], lot.slot[:] = np.arange(10) * 7, np.arange(10) / 10, np.arange(10) * 3
+    lot.i[:], lot.p[:], lot.entry[:] = np.arange(10) * 7, np.arange(10) / 10, np.arange(10) * 3
     lot.a[:] = np.arange(10) + 0.5
     lot.a[list(holes)] = NONE
     kept, known = [k for k in range(10) if k not in holes], np.zeros(1, np.int64)
     gather(lot, known)
     assert known[0] == len(kept)
-    for got, expected in ((lot.i, 7.0), (lot.p, 0.1), (lot.slot, 3.0)):
+    for got, expected in ((lot.i, 7.0), (lot.p, 0.1), (lot.entry, 3.0)):
         np.testing.assert_allclose(got[: known[0]], np.array(kept) * expected)
     np.testing.assert_array_equal(lot.a[: known[0]], np.array(kept) + 0.5)
 

@@ -132,12 +132,12 @@ def test_a_foreign_or_damaged_state_is_refused():
         bad = {**good, name: np.full_like(good[name], value)}
         with pytest.raises(ValueError, match="damaged"):
             sampling.load_state_dict(bad)
-    bad = {**good, "weighted.slots": good["weighted.slots"].copy()}
-    bad["weighted.slots"]["id"][:] = 2**30
+    bad = {**good, "weighted.entries": good["weighted.entries"].copy()}
+    bad["weighted.entries"]["id"][:] = 2**30
     with pytest.raises(ValueError, match="damaged"):
         sampling.load_state_dict(bad)
-    bad["weighted.slots"] = good["weighted.slots"].copy()
-    bad["weighted.slots"]["m"] = 0.0  # nothing could ever be drawn
+    bad["weighted.entries"] = good["weighted.entries"].copy()
+    bad["weighted.entries"]["m"] = 0.0  # nothing could ever be drawn
     with pytest.raises(ValueError, match="damaged"):
         sampling.load_state_dict(bad)
     bad = {**good, "weighted.book": good["weighted.book"].copy()}

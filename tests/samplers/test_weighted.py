@@ -73,7 +73,7 @@ def check_order(weighted):
     assert weighted.faults(arrays) == []
     start = weighted.book[START : START + BUCKETS + 1]
     bucket = np.searchsorted(start, np.arange(weighted.where.size), side="right") - 1
-    np.testing.assert_array_equal(bucket, np.maximum(weighted.slots["e"] - weighted.book[BASE], 0))
+    np.testing.assert_array_equal(bucket, np.maximum(weighted.entries["e"] - weighted.book[BASE], 0))
     assert start[weighted.book[TOP]] < weighted.where.size == start[weighted.book[TOP] + 1]
 
 
@@ -136,7 +136,7 @@ def test_any_sequence_of_weights_is_kept(data):
     n = data.draw(st.integers(1, 20))
     exponents = st.floats(-280, 280)
     weighted = filled([10.0 ** data.draw(exponents) for _ in range(n)])
-    weights = weighted.slots["m"][weighted.where] * 2.0 ** weighted.slots["e"][weighted.where]
+    weights = weighted.entries["m"][weighted.where] * 2.0 ** weighted.entries["e"][weighted.where]
     for _ in range(data.draw(st.integers(1, 30))):
         i, w = data.draw(st.integers(0, n - 1)), 10.0 ** data.draw(exponents)
         put_one_by_one(weighted, np.array([i]), np.array([w]))
@@ -152,7 +152,7 @@ def test_what_is_not_a_weight_is_ignored():
 
 
 def test_log_weights_of_a_hundred_thousand():
-    """Two items grow side by side, far beyond what a float holds; the rest stays behind as dust."""
+    """Two items grow side by side, far beyond what a float holds; the rest stays behind in the underflow bucket."""
     weighted = new_weighted_sampler(50)
     fill_equal(weighted)
     items = np.tile([3, 7], 100_000)
@@ -171,8 +171,8 @@ def test_log_weights_of_a_hundred_thousand():
 def test_exponents_do_not_run_out_of_bits(exponent, factor):
     """As after more than a thousand million updates of the same few items."""
     weighted = filled([1.0, 2.0, 4.0, 0.0, 3.0])
-    positive = weighted.slots["m"] > 0.0
-    weighted.slots["e"][positive] += exponent
+    positive = weighted.entries["m"] > 0.0
+    weighted.entries["e"][positive] += exponent
     weighted.book[BASE] += exponent
     items = np.tile([0, 1, 2, 4], 500)
     multiply_one_by_one(weighted, items, np.full(items.size, factor))
@@ -185,14 +185,16 @@ def test_exponents_do_not_run_out_of_bits(exponent, factor):
 def test_a_weight_that_keeps_falling_stays_positive():
     weighted = filled([1.0, 1.0])
     multiply_one_by_one(weighted, np.array([0]), np.array([1e-300]))
-    weighted.slots["e"][weighted.where[0]] = -(2**31) + 400
+    weighted.entries["e"][weighted.where[0]] = -(2**31) + 400
     multiply_one_by_one(weighted, np.zeros(2, np.int64), np.full(2, 1e-100))
     assert all_shares(weighted).tolist() == [0.0, 1.0]
     check_order(weighted)
 
 
 def weights_and_total(weighted):
-    weights = weighted.slots["m"] * np.exp2(np.maximum(weighted.slots["e"] - weighted.book[BASE], -1000).astype(float))
+    weights = weighted.entries["m"] * np.exp2(
+        np.maximum(weighted.entries["e"] - weighted.book[BASE], -1000).astype(float)
+    )
     return math.fsum(weights), weighted.total.sum()
 
 
@@ -227,7 +229,7 @@ def test_at_most_24_bytes_per_item():
 
 def test_shares_are_right_after_everything_fell():
     weighted = filled(2.0 ** np.arange(0.0, -100.0, -1.0))
-    put_one_by_one(weighted, np.arange(99), np.full(99, 2.0**-200))  # the slots are sorted afresh
+    put_one_by_one(weighted, np.arange(99), np.full(99, 2.0**-200))  # the entries are sorted afresh
     check_order(weighted)
     assert all_shares(weighted)[99] == pytest.approx(1.0)
 

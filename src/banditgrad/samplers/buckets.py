@@ -1,8 +1,8 @@
-"""The book of a weighted sampler: where buckets of slots begin, what their proposal bounds add up to, how items move.
+"""The book of a weighted sampler: where buckets of entries begin, what their proposal bounds add up to, how items move.
 
-A weight is m 2^e with m in [1, 2). Slots of equal e, a *bucket*, lie together, in ascending e. Bucket b holds the
+A weight is m 2^e with m in [1, 2). Entries of equal e, a *bucket*, lie together, in ascending e. Bucket b holds the
 exponent BASE + b; bucket 0 also holds all that is lighter, with exponents of its own. When the highest bucket leaves
-the book, the base slides up and low buckets become one; when it falls, the slots are sorted afresh. Exponents are held
+the book, the base slides up and low buckets become one; when it falls, the entries are sorted afresh. Exponents are held
 in 32 bits: when the base is FAR from zero, the next sort subtracts the largest from all of them.
 
 Sums of bounds are brought up to date when they are next needed: many moves may come before that. Helpers take single
@@ -13,7 +13,7 @@ import numpy as np
 
 from banditgrad._jit import bits_float, inline, outline
 
-SLOT = np.dtype([("m", "f8"), ("e", "i4"), ("id", "i4")])
+ENTRY = np.dtype([("m", "f8"), ("e", "i4"), ("id", "i4")])
 BUCKETS = 256
 WINDOW = 32  # with fewer than 2^31 items the sum of bounds fits 63 bits
 FAR = 2**28
@@ -25,8 +25,8 @@ BASE, TOP = 0, 1  # exponent of bucket 0; highest bucket in use
 PEAK, MOVES = 2, 3  # the highest bucket and the number of moves since the last sort
 STALE = 4  # whether the sums are out of date
 ENDS = 5  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
-OFFSETS = ENDS + WINDOW + 1  # what leads from a number below the sum of bounds to a slot, by depth below the top
-START = OFFSETS + WINDOW + 1  # bucket b is slots[start[b]:start[b + 1]]
+OFFSETS = ENDS + WINDOW + 1  # what leads from a number below the sum of bounds to an entry, by depth below the top
+START = OFFSETS + WINDOW + 1  # bucket b is entries[start[b]:start[b + 1]]
 BOOK_SIZE = START + BUCKETS + 1
 
 
@@ -76,8 +76,8 @@ def fill_depths(book, r, depths, count):
 
 
 @inline
-def slot_of(book, r, depth):
-    """The slot that r falls on in the bucket at this depth."""
+def entry_of(book, r, depth):
+    """The entry that r falls on in the bucket at this depth."""
     return (r >> (WINDOW - depth)) + book[np.uint64(OFFSETS + depth)]
 
 
@@ -114,34 +114,34 @@ def add_exactly(total, x):
 
 
 @inline
-def move(slots, where, book, k, old, new):
-    """Make a hole for the item of slot k in bucket `new`, and return the hole."""
+def move(entries, where, book, k, old, new):
+    """Make a hole for the item of entry k in bucket `new`, and return the hole."""
     for b in range(old, new):  # upwards: the last item of each bucket fills the hole
         last = book[START + b + 1] - 1
         if last != k:  # the bucket holds more than the hole
-            _copy(slots, where, last, k)
+            _copy(entries, where, last, k)
         book[START + b + 1] = last
         k = last
     for b in range(old, new, -1):  # downwards: the first item
         first = book[START + b]
         if first != k:
-            _copy(slots, where, first, k)
+            _copy(entries, where, first, k)
         book[START + b] = first + 1
         k = first
     return k
 
 
 @inline
-def _copy(slots, where, source, target):
-    slots[target].m = slots[source].m
-    slots[target].e = slots[source].e
-    slots[target].id = slots[source].id
-    where[slots[source].id] = target
+def _copy(entries, where, source, target):
+    entries[target].m = entries[source].m
+    entries[target].e = entries[source].e
+    entries[target].id = entries[source].id
+    where[entries[source].id] = target
 
 
 @inline
 def after_move(book, old, new, n):
-    """Bring the highest bucket up to date; True where the slots must be sorted afresh."""
+    """Bring the highest bucket up to date; True where the entries must be sorted afresh."""
     top = book[TOP]
     book[MOVES] += 1
     book[STALE] = 1
@@ -172,39 +172,39 @@ def slide_up(book, total, n, shift):
 
 
 @outline
-def rebuild(slots, where, book, total):
-    """Sort the slots into buckets around the largest exponent and add up everything afresh: O(n), rare."""
+def rebuild(entries, where, book, total):
+    """Sort the entries into buckets around the largest exponent and add up everything afresh: O(n), rare."""
     largest = np.int64(NEVER)
     for k in range(where.size):
-        largest = max(largest, np.int64(slots[k].e))
+        largest = max(largest, np.int64(entries[k].e))
     if abs(largest) > FAR // 2:
-        _subtract(slots, largest)
+        _subtract(entries, largest)
         largest = np.int64(0)
     open_book(book, largest)
-    _sort(slots, where, book)
-    close_book(slots, where, book, total)
+    _sort(entries, where, book)
+    close_book(entries, where, book, total)
 
 
 @outline
-def _subtract(slots, shift):
+def _subtract(entries, shift):
     """Divide all weights by 2^shift."""
-    for k in range(slots.size):
-        if slots[k].m > 0.0:
-            slots[k].e = max(np.int64(slots[k].e) - shift, LOWEST)
+    for k in range(entries.size):
+        if entries[k].m > 0.0:
+            entries[k].e = max(np.int64(entries[k].e) - shift, LOWEST)
 
 
 @outline
-def _sort(slots, where, book):
-    """Counting sort of the slots by bucket, in place: follow each cycle of the permutation."""
+def _sort(entries, where, book):
+    """Counting sort of the entries by bucket, in place: follow each cycle of the permutation."""
     for k in range(where.size):
-        book[START + max(slots[k].e - book[BASE], 0) + 1] += 1
+        book[START + max(entries[k].e - book[BASE], 0) + 1] += 1
     add_up(book)
-    for k in range(where.size):  # for now, where[k] is the slot that the item of slot k must go to
-        where[k] = next_slot(book, slots[k].e)
+    for k in range(where.size):  # for now, where[k] is the entry that the item of entry k must go to
+        where[k] = next_entry(book, entries[k].e)
     step_back(book)
     for k in range(where.size):
         while where[k] != k:
-            _swap(slots, where, k, np.int64(where[k]))
+            _swap(entries, where, k, np.int64(where[k]))
 
 
 @outline
@@ -226,7 +226,7 @@ def add_up(book):
 
 
 @inline
-def next_slot(book, e):
+def next_entry(book, e):
     """Where the next item of exponent e goes, while beginnings of buckets move to their ends."""
     b = START + max(e - book[BASE], 0)
     k = book[b]
@@ -243,23 +243,23 @@ def step_back(book):
 
 
 @outline
-def close_book(slots, where, book, total):
-    """Bring all that follows from the slots up to date."""
+def close_book(entries, where, book, total):
+    """Bring all that follows from the entries up to date."""
     sum_bounds(book)
     total[0] = 0.0
     total[1] = 0.0
     for k in range(where.size):
-        where[slots[k].id] = k
-        add_exactly(total, slots[k].m * power_of_two(slots[k].e - book[BASE]))
+        where[entries[k].id] = k
+        add_exactly(total, entries[k].m * power_of_two(entries[k].e - book[BASE]))
 
 
 @inline
-def _swap(slots, where, k, target):
-    m, e, item = slots[target].m, slots[target].e, slots[target].id
-    slots[target].m = slots[k].m
-    slots[target].e = slots[k].e
-    slots[target].id = slots[k].id
-    slots[k].m = m
-    slots[k].e = e
-    slots[k].id = item
+def _swap(entries, where, k, target):
+    m, e, item = entries[target].m, entries[target].e, entries[target].id
+    entries[target].m = entries[k].m
+    entries[target].e = entries[k].e
+    entries[target].id = entries[k].id
+    entries[k].m = m
+    entries[k].e = e
+    entries[k].id = item
     where[k], where[target] = where[target], where[k]

@@ -25,13 +25,13 @@ class EvenFloor(NamedTuple):
     def tilt(self, stream, share, lot):
         """Turn uniform draws into draws from (1 - share)/n + share · q."""
 
-    def floor_slots(self, weighted, stream, lot, count):
+    def floor_entries(self, weighted, stream, lot, count):
         """Draw from q for `count` places of the lot, those in `lot.place`."""
         fill_bits(stream, lot.bits, count)
         for t in range(count):
             k = index_from(lot.bits[t], stream, weighted.where.size)
-            prefetch(weighted.slots, k)
-            lot.slot[lot.place[t]] = k
+            prefetch(weighted.entries, k)
+            lot.entry[lot.place[t]] = k
 
 
 class UnevenFloor(NamedTuple):
@@ -55,14 +55,14 @@ class UnevenFloor(NamedTuple):
                 lot.i[t] = self.table.alias_draw(stream)
             lot.p[t] = (1.0 - share) * lot.p[t] + share * self.q[lot.i[t]]
 
-    def floor_slots(self, weighted, stream, lot, count):
+    def floor_entries(self, weighted, stream, lot, count):
         self.table.alias_draws(stream, lot, count)
         for t in range(count):
             prefetch(weighted.where, np.int64(lot.bits[t]))
         for t in range(count):
             k = np.int64(weighted.where[lot.bits[t]])
-            prefetch(weighted.slots, k)
-            lot.slot[lot.place[t]] = k
+            prefetch(weighted.entries, k)
+            lot.entry[lot.place[t]] = k
 
     def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
         q, cells = arrays["q"], arrays["table.cells"]
@@ -84,7 +84,7 @@ def mixed_draws(floor_of, weighted, stream, eta, lot):
         by_weight = lot.real[t] >= eta
         by_weights += by_weight
         floored += not by_weight
-    floor_of.floor_slots(weighted, stream, lot, floored)
+    floor_of.floor_entries(weighted, stream, lot, floored)
     weighted.pick_many(stream, lot, by_weights)
     weighted.read_many(lot)
     for t in range(size):

@@ -1,7 +1,7 @@
 """Draws in lots: many made together, all from one p, and later learnt from together.
 
 A draw alone costs a processor more in waiting than in work: which bucket, accepted or not, in the cache or not, nobody
-can foretell. A lot is drawn in short loops that do one thing each, without branches, and slots are fetched before they
+can foretell. A lot is drawn in short loops that do one thing each, without branches, and entries are fetched before they
 are looked at. The estimator stays unbiased, since p is that of the draw.
 """
 
@@ -22,7 +22,7 @@ class Lot(NamedTuple):
     i: NDArray[np.int64]
     p: NDArray[np.float64]  # at the time of the draw
     a: NDArray[np.float64]  # a_i, or NONE
-    slot: NDArray[np.uint64]  # where a weighted sampler found the item: a hint, items move
+    entry: NDArray[np.uint64]  # where a weighted sampler found the item: a hint, items move
 
     # scratch, for one and a half times as many
     bits: NDArray[np.uint64]
@@ -46,5 +46,5 @@ def new_lot(n: int, size: int) -> Lot:
 @inline
 def stretch(draws, scratch, begin, end):
     """These places of a lot, or of a ring of lots, as a lot that works in the scratch of another."""
-    i, p, a, slot = draws.i[begin:end], draws.p[begin:end], draws.a[begin:end], draws.slot[begin:end]
-    return Lot(scratch.n, i, p, a, slot, scratch.bits, scratch.todo, scratch.place, scratch.real, scratch.other)
+    i, p, a, entry = draws.i[begin:end], draws.p[begin:end], draws.a[begin:end], draws.entry[begin:end]
+    return Lot(scratch.n, i, p, a, entry, scratch.bits, scratch.todo, scratch.place, scratch.real, scratch.other)

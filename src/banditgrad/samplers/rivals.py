@@ -23,7 +23,7 @@ class Learner(Protocol):
     """What the two have in common."""
 
     def learn(self, k, p_i, a_i):
-        """Learn a_i of the item in slot k of the weighted sampler."""
+        """Learn a_i of the item in entry k of the weighted sampler."""
 
 
 class VrbState(NamedTuple):
@@ -92,7 +92,7 @@ class RecentNormState(NamedTuple):
 def _learn_each(state, lot, count):
     state.weighted.fetch_many(lot, count)
     for t in range(count):
-        state.learn(state.weighted.find(lot.i[t], lot.slot[t]), lot.p[t], lot.a[t])
+        state.learn(state.weighted.find(lot.i[t], lot.entry[t]), lot.p[t], lot.a[t])
 
 
 @inline

@@ -1,15 +1,16 @@
 """Drawing from weights that change at every step, exactly and in expected O(1): the structure under the samplers.
 
 A weight is m 2^e with m in [1, 2) and e an integer, so that nothing overflows and no pass over all items is ever
-needed to rescale. The slots are a permutation of the items in which items of equal e, a *bucket*, lie together, in
+needed to rescale. The entries are a permutation of the items in which items of equal e, a *bucket*, lie together, in
 ascending e. To draw: choose a bucket with probability ∝ count · 2^(e+1), an integer computation without rounding;
-a uniform slot in it; accept with probability m/2; at most about two tries. To change a weight: store m, and when e
+a uniform entry in it; accept with probability m/2; at most about two tries. To change a weight: store m, and when e
 changes move the item over the buckets in between, one swap each.
 
-Only the 32 buckets below the highest are told apart when drawing. What lies below is *dust*: it is proposed as one
-bucket with a bound of its own and accepted with its own, tiny probability, so it stays exact and can grow back.
+Only the 32 buckets below the highest are told apart when drawing. What lies below is proposed
+as one *underflow bucket* with a bound of its own and accepted with its own, tiny probability, so it stays exact and can
+grow back.
 
-16 bytes per item for a slot, 4 for the map from item to slot.
+16 bytes per item for an entry, 4 for the map from item to entry.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from banditgrad.samplers.buckets import (
     LOWEST,
     NEVER,
     PEAK,
-    SLOT,
+    ENTRY,
     STALE,
     START,
     TOP,
@@ -42,12 +43,12 @@ from banditgrad.samplers.buckets import (
     freshen,
     mantissa,
     move,
-    next_slot,
+    next_entry,
     open_book,
     power_of_two,
     rebuild,
     slide_up,
-    slot_of,
+    entry_of,
     step_back,
     sum_bounds,
 )
@@ -59,8 +60,8 @@ MAX_ITEMS = 2**31 - 1
 class WeightedSampler(NamedTuple):
     """n items with weights; made by `new_weighted_sampler` and filled. Items are numbered 0..n-1 and never leave."""
 
-    slots: NDArray[np.void]  # SLOT records, a permutation of the items
-    where: NDArray[np.int32]  # item -> its slot
+    entries: NDArray[np.void]  # ENTRY records, a permutation of the items
+    where: NDArray[np.int32]  # item -> its entry
     book: NDArray[np.int64]
     total: NDArray[np.float64]  # the sum of the weights in units of 2^BASE, and what rounding left out of it
 
@@ -77,18 +78,18 @@ class WeightedSampler(NamedTuple):
                 continue
             r = np.int64(below(bits, bound))
             if uniform:
-                return np.int64(self.slots[r].id)
-            k = np.uint64(slot_of(self.book, r, depth_of(self.book, r)))
-            if 2.0 * u < self.bulk_of(k, self.dust_line()):
-                return np.int64(self.slots[k].id)
+                return np.int64(self.entries[r].id)
+            k = np.uint64(entry_of(self.book, r, depth_of(self.book, r)))
+            if 2.0 * u < self.bulk_of(k, self.underflow_exponent()):
+                return np.int64(self.entries[k].id)
 
     def pick_many(self, stream, lot, left):
-        """Draw in proportion to the weights for `left` places of the lot, those in `lot.todo`: their slots."""
-        slots, book = self.slots, self.book
+        """Draw in proportion to the weights for `left` places of the lot, those in `lot.todo`: their entries."""
+        entries, book = self.entries, self.book
         bits, todo, place, real = lot.bits, lot.todo, lot.place, lot.real
         freshen(book)
-        bound, line = np.uint64(book[ENDS + WINDOW]), self.dust_line()
-        # The mean number of proposals until one is accepted: at least 1, and more than 2 only for dust.
+        bound, line = np.uint64(book[ENDS + WINDOW]), self.underflow_exponent()
+        # The mean number of proposals until one is accepted: at least 1, and more than 2 only from the underflow bucket.
         tries = np.float64(bound) * power_of_two(book[TOP] + 1 - WINDOW) * self.unit_share()
         tries = min(max(tries, 1.0), 3.0)
         done = 0
@@ -100,34 +101,34 @@ class WeightedSampler(NamedTuple):
             fill_below(bits, bound, real, proposals)
             fill_depths(book, bits, place, proposals)
             for t in range(proposals):
-                place[t] = slot_of(book, np.int64(bits[t]), np.int64(place[t]))
-                prefetch(slots, np.int64(place[t]))
+                place[t] = entry_of(book, np.int64(bits[t]), np.int64(place[t]))
+                prefetch(entries, np.int64(place[t]))
             for t in range(proposals):
-                lot.slot[todo[np.uint64(done)]] = place[t]
+                lot.entry[todo[np.uint64(done)]] = place[t]
                 done += 2.0 * real[t] < self.bulk_of(place[t], line)
                 if done == left:
                     break
 
-    def dust_line(self):
-        """The exponent below which items are lighter than their bucket's."""
+    def underflow_exponent(self):
+        """The exponent below which items are in the underflow bucket."""
         return self.book[BASE] + self.book[TOP] - WINDOW
 
-    def bulk_of(self, k, dust_line):
-        """Twice the share that the item in slot k has of its bound: m, but for dust."""
-        m, above = self.slots[k].m, np.int64(self.slots[k].e) - dust_line
+    def bulk_of(self, k, underflow_exponent):
+        """Twice the share that the item of entry k has of its bound: m, but less in the underflow bucket."""
+        m, above = self.entries[k].m, np.int64(self.entries[k].e) - underflow_exponent
         return m if above >= 0 else m * power_of_two(above)
 
     def read_many(self, lot):
-        """The items in the slots of the lot, and, for the time being in place of p, their shares."""
+        """The items in the entries of the lot, and, for the time being in place of p, their shares."""
         unit_share = self.unit_share()
         for t in range(lot.i.size):
-            k = lot.slot[t]
-            lot.i[t] = self.slots[k].id
+            k = lot.entry[t]
+            lot.i[t] = self.entries[k].id
             lot.p[t] = self.weight_in(k) * unit_share
 
     def weight_in(self, k):
-        """The weight of the item in slot k, in units of 2^BASE."""
-        return self.slots[k].m * power_of_two(self.slots[k].e - self.book[BASE])
+        """The weight of the item of entry k, in units of 2^BASE."""
+        return self.entries[k].m * power_of_two(self.entries[k].e - self.book[BASE])
 
     def unit_share(self):
         """One over the sum of all weights, in units of 2^BASE."""
@@ -138,13 +139,13 @@ class WeightedSampler(NamedTuple):
         return self.weight_in(np.uint64(self.where[i])) * self.unit_share()
 
     def fetch_many(self, lot, count):
-        """Ask for the slots of the first items of the lot, which are to be changed soon."""
+        """Ask for the entries of the first items of the lot, which are to be changed soon."""
         for t in range(count):
-            prefetch(self.slots, np.int64(lot.slot[t]))
+            prefetch(self.entries, np.int64(lot.entry[t]))
 
     def find(self, i, hint):
-        """The slot of item i, which was in slot `hint` when it was drawn and nearly always still is."""
-        return hint if self.slots[hint].id == i else np.uint64(self.where[i])
+        """The entry of item i, which was in entry `hint` when it was drawn and nearly always still is."""
+        return hint if self.entries[hint].id == i else np.uint64(self.where[i])
 
     def multiply(self, i, factor):
         """Multiply the weight of item i by a positive factor."""
@@ -152,20 +153,20 @@ class WeightedSampler(NamedTuple):
 
     def multiply_in(self, k, factor):
         k = np.int64(k)
-        bits = float_bits(self.slots[k].m * factor)
-        self.store(k, mantissa(bits), np.int64(self.slots[k].e) + exponent(bits))
+        bits = float_bits(self.entries[k].m * factor)
+        self.store(k, mantissa(bits), np.int64(self.entries[k].e) + exponent(bits))
 
     def multiply_many(self, lot, count):
         """Multiply the weights of the first items of the lot by the factors in `lot.other`, which are at least 1: what
         weights gain is added up before it is added to the total, which is exact enough where they only grow."""
-        slots, base, more = self.slots, self.book[BASE], 0.0
+        entries, base, more = self.entries, self.book[BASE], 0.0
         for t in range(count):
-            k = self.find(lot.i[t], lot.slot[t])
-            old = slots[k].m
+            k = self.find(lot.i[t], lot.entry[t])
+            old = entries[k].m
             new = old * lot.other[t]
             if new < 2.0:  # it stays in its bucket
-                slots[k].m = new
-                more += (new - old) * power_of_two(slots[k].e - base)
+                entries[k].m = new
+                more += (new - old) * power_of_two(entries[k].e - base)
             else:
                 add_exactly(self.total, more)
                 self.multiply_in(k, lot.other[t])
@@ -173,8 +174,8 @@ class WeightedSampler(NamedTuple):
         add_exactly(self.total, more)
 
     def weight_at(self, k):
-        """The weight of the item in slot k as a float; meant for weights that were put as floats."""
-        return self.slots[k].m * power_of_two(self.slots[k].e)
+        """The weight of the item of entry k as a float; meant for weights that were put as floats."""
+        return self.entries[k].m * power_of_two(self.entries[k].e)
 
     def put(self, i, weight):
         """Set the weight of item i; what is not a positive, finite number is ignored."""
@@ -186,11 +187,11 @@ class WeightedSampler(NamedTuple):
             self.store(np.int64(k), mantissa(bits), exponent(bits))
 
     def store(self, k, m, e):
-        """Give the item in slot k the weight m 2^e."""
-        slots, where, book = self.slots, self.where, self.book
-        old_m, old_e, item = slots[k].m, np.int64(slots[k].e), slots[k].id
+        """Give the item of entry k the weight m 2^e."""
+        entries, where, book = self.entries, self.where, self.book
+        old_m, old_e, item = entries[k].m, np.int64(entries[k].e), entries[k].id
         if e == old_e:  # the difference of two such m is exact
-            slots[k].m = m
+            entries[k].m = m
             add_exactly(self.total, (m - old_m) * power_of_two(e - book[BASE]))
             return
         if e - book[BASE] >= BUCKETS:
@@ -199,21 +200,21 @@ class WeightedSampler(NamedTuple):
         add_exactly(self.total, m * power_of_two(e - base))
         add_exactly(self.total, -old_m * power_of_two(old_e - base))
         old, new = max(old_e - base, 0), max(e - base, 0)
-        k = move(slots, where, book, k, old, new)
-        slots[k].m = m
-        slots[k].e = max(e, LOWEST)
-        slots[k].id = item
+        k = move(entries, where, book, k, old, new)
+        entries[k].m = m
+        entries[k].e = max(e, LOWEST)
+        entries[k].id = item
         where[item] = k
         if after_move(book, old, new, where.size):
-            rebuild(slots, where, book, self.total)
+            rebuild(entries, where, book, self.total)
 
     def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
         """What is wrong with arrays to be loaded: compiled code trusts what the weighted sampler holds."""
-        slots, where, book, total = (arrays[name] for name in ("slots", "where", "book", "total"))
-        n, m, e = where.size, slots["m"], slots["e"].astype(np.int64)
+        entries, where, book, total = (arrays[name] for name in ("entries", "where", "book", "total"))
+        n, m, e = where.size, entries["m"], entries["e"].astype(np.int64)
         start, top = book[START:], book[TOP]
-        if not (where.min() >= 0 and where.max() < n and (slots["id"][where] == np.arange(n)).all()):
-            return ["the map of its weighted sampler does not fit the slots"]
+        if not (where.min() >= 0 and where.max() < n and (entries["id"][where] == np.arange(n)).all()):
+            return ["the map of its weighted sampler does not fit the entries"]
         weights = ((m >= 1.0) & (m < 2.0)) | ((m == 0.0) & (e == NEVER))
         bucket = np.searchsorted(start, np.arange(n), side="right") - 1
         sound = (
@@ -226,17 +227,17 @@ class WeightedSampler(NamedTuple):
             and WINDOW <= top == bucket[-1] <= book[PEAK] < BUCKETS
         )
         if not sound:
-            return ["the slots of its weighted sampler do not fit together"]
+            return ["the entries of its weighted sampler do not fit together"]
         fresh = book.copy()
         _sum_bounds(fresh)
         exact = float(np.sum(np.ldexp(m, np.maximum(e - book[BASE], -1000))))
         sums = (book[STALE] != 0 or (fresh == book).all()) and abs(total.sum() - exact) <= 1e-6 * exact
-        return [] if sums else ["the sums of its weighted sampler do not fit the slots"]
+        return [] if sums else ["the sums of its weighted sampler do not fit the entries"]
 
 
 def new_weighted_sampler(n: int) -> WeightedSampler:
     """A weighted sampler of n items, to be filled."""
-    return WeightedSampler(np.zeros(n, SLOT), np.zeros(n, np.int32), np.zeros(BOOK_SIZE, np.int64), np.zeros(2))
+    return WeightedSampler(np.zeros(n, ENTRY), np.zeros(n, np.int32), np.zeros(BOOK_SIZE, np.int64), np.zeros(2))
 
 
 def fill(weighted: WeightedSampler, weights: NDArray[np.float64]) -> None:
@@ -256,8 +257,8 @@ def _sum_bounds(book):
 
 @kernel
 def _fill(weighted, weights):
-    """The same slots as by `rebuild`, each written once."""
-    slots, where, book = weighted.slots, weighted.where, weighted.book
+    """The same entries as by `rebuild`, each written once."""
+    entries, where, book = weighted.entries, weighted.where, weighted.book
     largest = np.int64(NEVER)
     for i in range(weights.size):
         largest = max(largest, _exponent_of(weights[i]))
@@ -267,12 +268,12 @@ def _fill(weighted, weights):
     add_up(book)
     for i in range(weights.size):
         e = _exponent_of(weights[i])
-        k = next_slot(book, e)
-        slots[k].m = mantissa(float_bits(weights[i])) if weights[i] > 0.0 else 0.0
-        slots[k].e = e
-        slots[k].id = i
+        k = next_entry(book, e)
+        entries[k].m = mantissa(float_bits(weights[i])) if weights[i] > 0.0 else 0.0
+        entries[k].e = e
+        entries[k].id = i
     step_back(book)
-    close_book(slots, where, book, weighted.total)
+    close_book(entries, where, book, weighted.total)
 
 
 @inline
@@ -283,13 +284,13 @@ def _exponent_of(weight):
 @kernel
 def fill_equal(weighted):
     """Give all items the same weight."""
-    equalise(weighted.slots, weighted.where, weighted.book, weighted.total)
+    equalise(weighted.entries, weighted.where, weighted.book, weighted.total)
 
 
 @outline
-def equalise(slots, where, book, total):
+def equalise(entries, where, book, total):
     for i in range(where.size):
-        slots[i].m = 1.75  # accepted 7 times in 8, with room to grow
-        slots[i].e = 0
-        slots[i].id = i
-    rebuild(slots, where, book, total)
+        entries[i].m = 1.75  # accepted 7 times in 8, with room to grow
+        entries[i].e = 0
+        entries[i].id = i
+    rebuild(entries, where, book, total)

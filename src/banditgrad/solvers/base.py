@@ -69,7 +69,7 @@ class Ring(NamedTuple):
     i: NDArray[np.int64]
     p: NDArray[np.float64]
     a: NDArray[np.float64]
-    slot: NDArray[np.uint64]
+    entry: NDArray[np.uint64]
 
 
 class Batch(NamedTuple):
@@ -180,7 +180,7 @@ def _gather(lot):
     if known < lot.i.size:
         known = 0
         for t in range(lot.i.size):
-            lot.i[known], lot.p[known], lot.a[known], lot.slot[known] = lot.i[t], lot.p[t], lot.a[t], lot.slot[t]
+            lot.i[known], lot.p[known], lot.a[known], lot.entry[known] = lot.i[t], lot.p[t], lot.a[t], lot.entry[t]
             known += lot.a[t] >= 0.0
     return known
 
