@@ -6,7 +6,7 @@ One process, contenders interleaved, minima over rounds: only ratios within one 
     arithmetic   a uniform index, then p_i and the update of w_i and W: what is left if drawing were free
     tree         the same step on a Fenwick tree of linear weights, O(log n) as the paper has it
     weighted          the same step on the structure banditgrad uses, one draw at a time
-    lots         the same, 128 draws at a time and then their updates, as solvers do it
+    blocks         the same, 128 draws at a time and then their updates, as solvers do it
 
 "Piling up" multiplies the drawn weight by exp(x) for a constant x, so that few items soon hold everything; the tree,
 whose linear weights overflow, sits that out.
@@ -25,14 +25,14 @@ from rich.table import Table
 import banditgrad as bg
 from banditgrad._jit import bridge, inline
 from banditgrad._random import below, new_stream, peek, skip, unit
+from banditgrad.samplers.blocks import new_block
 from banditgrad.samplers.floors import EvenFloor, mixed_draws
-from banditgrad.samplers.lots import new_lot
 from banditgrad.samplers.weighted import fill, new_weighted_sampler
 from race.display import keep
 
 ETA = 0.4
 STEPS = 200_000
-LOT = 128
+BLOCK = 128
 
 
 @bridge
@@ -119,12 +119,12 @@ def weighted_steps(weighted, stream, steps, strength, cubic):
 
 
 @bg.kernel
-def lot_steps(weighted, floor, lot, stream, steps, strength, cubic):
-    for _ in range(steps // lot.i.size):
-        mixed_draws(floor, weighted, stream, ETA, lot)
-        for t in range(lot.i.size):
-            lot.other[t] = math.exp(_dose(strength, cubic, lot.n * lot.p[t]))
-        weighted.multiply_many(lot, lot.i.size)
+def block_steps(weighted, floor, block, stream, steps, strength, cubic):
+    for _ in range(steps // block.i.size):
+        mixed_draws(floor, weighted, stream, ETA, block)
+        for t in range(block.i.size):
+            block.other[t] = math.exp(_dose(strength, cubic, block.n * block.p[t]))
+        weighted.multiply_many(block, block.i.size)
 
 
 def lognormal(rng, n):
@@ -160,13 +160,13 @@ def measure(n, regime, rounds):
     )
     fill(weighted, weights)
     fill(other_sampler, weights)
-    floor, lot = EvenFloor(1.0 / n), new_lot(n, LOT)
+    floor, block = EvenFloor(1.0 / n), new_block(n, BLOCK)
     runs = {
         "floor": lambda: floor_steps(weights, stream, STEPS),
         "arithmetic": lambda: arithmetic_steps(weights, stream, STEPS, strength, cubic),
         "tree": lambda: tree_steps(tree, stream, STEPS, strength, cubic),
         "single": lambda: weighted_steps(weighted, stream, STEPS, strength, cubic),
-        "lots": lambda: lot_steps(other_sampler, floor, lot, stream, STEPS, strength, cubic),
+        "blocks": lambda: block_steps(other_sampler, floor, block, stream, STEPS, strength, cubic),
     }
     if not cubic:
         del runs["tree"]
@@ -187,15 +187,17 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="where a CSV file goes")
     options = parser.parse_args()
     table = Table(title="Nanoseconds per draw + probability + update", title_justify="left")
-    contenders = ("floor", "arithmetic", "tree", "single", "lots")
-    columns = ("n", "weights", *contenders, "lots/tree", "lots/arithmetic", "bytes/item")
+    contenders = ("floor", "arithmetic", "tree", "single", "blocks")
+    columns = ("n", "weights", *contenders, "blocks/tree", "blocks/arithmetic", "bytes/item")
     for column in columns:
         table.add_column(column, justify="left" if column == "weights" else "right")
     for n in map(int, options.sizes):
         for regime in REGIMES:
             best, size = measure(n, regime, options.rounds)
             times = [f"{best[name]:.1f}" if name in best else "-" for name in contenders]
-            ratios = [f"{best['lots'] / best[name]:.2f}" if "tree" in best else "-" for name in ("tree", "arithmetic")]
+            ratios = [
+                f"{best['blocks'] / best[name]:.2f}" if "tree" in best else "-" for name in ("tree", "arithmetic")
+            ]
             table.add_row(f"{n:.0e}", regime, *times, *ratios, f"{size:.1f}")
         table.add_section()
     Console(width=110).print(table)

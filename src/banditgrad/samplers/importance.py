@@ -23,13 +23,13 @@ class ImportanceState(NamedTuple):
     def update(self, i, p_i, a_i):
         pass
 
-    def draw_many(self, lot):
-        for t in range(lot.i.size):
-            lot.todo[t] = t
-        self.weighted.pick_many(self.stream, lot, lot.i.size)
-        self.weighted.read_many(lot)
+    def draw_many(self, block):
+        for t in range(block.i.size):
+            block.todo[t] = t
+        self.weighted.pick_many(self.stream, block, block.i.size)
+        self.weighted.read_many(block)
 
-    def learn_many(self, lot, count):
+    def learn_many(self, block, count):
         pass
 
 

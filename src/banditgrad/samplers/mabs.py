@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditgrad._jit import inline, inline_sum
 from banditgrad.samplers.base import Sampler, Setup, not_negative
+from banditgrad.samplers.blocks import sub_block
 from banditgrad.samplers.floors import EvenFloor, UnevenFloor, mixed_draws, new_floor
 from banditgrad.samplers.importance import require
-from banditgrad.samplers.lots import stretch
 from banditgrad.samplers.weighted import WeightedSampler, equalise, fill_equal, new_weighted_sampler
 
 # indices into `level`
@@ -57,15 +57,15 @@ class MabsState(NamedTuple):
         self.weighted.multiply(i, _exp(min(x, 1.0)))
         _keep_time(self)
 
-    def draw_many(self, lot):
-        mixed_draws(self.floor_of, self.weighted, self.stream, self.eta, lot)
+    def draw_many(self, block):
+        mixed_draws(self.floor_of, self.weighted, self.stream, self.eta, block)
 
-    def learn_many(self, lot, count):
-        self.weighted.fetch_many(lot, count)
+    def learn_many(self, block, count):
+        self.weighted.fetch_many(block, count)
         begin = 0
         while begin < count:  # once, unless the rate changes on the way or the weights are set back
             end = min(begin + _time_left(self), count)
-            _learn_stretch(self, stretch(lot, lot, begin, end))
+            _learn_block(self, sub_block(block, block, begin, end))
             _keep_time(self)
             begin = end
 
@@ -79,25 +79,25 @@ class MabsState(NamedTuple):
 
 
 @inline
-def _learn_stretch(state, lot):
-    """`update` for all of a lot, with the mean(a²) that is known after the last of them."""
-    count, clipped = lot.i.size, 0
-    rate = _learned_rate(state, _sum_of_squares(state, lot), count)
+def _learn_block(state, block):
+    """`update` for all of a block, with the mean(a²) that is known after the last of them."""
+    count, clipped = block.i.size, 0
+    rate = _learned_rate(state, _sum_of_squares(state, block), count)
     for t in range(count):
-        x = _exponent(rate, lot.real[t], lot.a[t])
+        x = _exponent(rate, block.real[t], block.a[t])
         clipped += x > 1.0
-        lot.other[t] = _exp(min(x, 1.0))
+        block.other[t] = _exp(min(x, 1.0))
     state.clock[CLIPPED] += clipped
-    state.weighted.multiply_many(lot, count)
+    state.weighted.multiply_many(block, count)
 
 
 @inline_sum
-def _sum_of_squares(state, lot):
-    """Of a lot; `lot.real` gets the 1 / (n p_i)."""
+def _sum_of_squares(state, block):
+    """Of a block; `block.real` gets the 1 / (n p_i)."""
     n, total = state.weighted.where.size, 0.0
-    for t in range(lot.i.size):
-        lot.real[t] = 1.0 / (n * lot.p[t])
-        total += _square(state, lot.i[t], lot.real[t], lot.a[t])
+    for t in range(block.i.size):
+        block.real[t] = 1.0 / (n * block.p[t])
+        total += _square(state, block.i[t], block.real[t], block.a[t])
     return total
 
 

@@ -50,11 +50,11 @@ class VrbState(NamedTuple):
             w = self.weighted.weight_at(k)  # weights are in units of √γ
             self.weighted.put_in(k, math.sqrt(w * w + a_i / (self.unit[0] * self.gamma * n * p_i)))
 
-    def draw_many(self, lot):
-        mixed_draws(self.floor_of, self.weighted, self.stream, self.theta, lot)
+    def draw_many(self, block):
+        mixed_draws(self.floor_of, self.weighted, self.stream, self.theta, block)
 
-    def learn_many(self, lot, count):
-        _learn_each(self, lot, count)
+    def learn_many(self, block, count):
+        _learn_each(self, block, count)
 
 
 class RecentNormState(NamedTuple):
@@ -81,18 +81,18 @@ class RecentNormState(NamedTuple):
             square = self.memory * w * w + (1.0 - self.memory) * a_i / self.unit[0]
             self.weighted.put_in(k, max(math.sqrt(square), 1e-150))  # a weight cannot be zero
 
-    def draw_many(self, lot):
-        mixed_draws(self.floor_of, self.weighted, self.stream, self.theta, lot)
+    def draw_many(self, block):
+        mixed_draws(self.floor_of, self.weighted, self.stream, self.theta, block)
 
-    def learn_many(self, lot, count):
-        _learn_each(self, lot, count)
+    def learn_many(self, block, count):
+        _learn_each(self, block, count)
 
 
 @inline
-def _learn_each(state, lot, count):
-    state.weighted.fetch_many(lot, count)
+def _learn_each(state, block, count):
+    state.weighted.fetch_many(block, count)
     for t in range(count):
-        state.learn(state.weighted.find(lot.i[t], lot.entry[t]), lot.p[t], lot.a[t])
+        state.learn(state.weighted.find(block.i[t], block.entry[t]), block.p[t], block.a[t])
 
 
 @inline

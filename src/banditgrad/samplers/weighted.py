@@ -25,10 +25,10 @@ from banditgrad.samplers.buckets import (
     BOOK_SIZE,
     BUCKETS,
     ENDS,
+    ENTRY,
     LOWEST,
     NEVER,
     PEAK,
-    ENTRY,
     STALE,
     START,
     TOP,
@@ -38,6 +38,7 @@ from banditgrad.samplers.buckets import (
     after_move,
     close_book,
     depth_of,
+    entry_of,
     exponent,
     fill_depths,
     freshen,
@@ -48,7 +49,6 @@ from banditgrad.samplers.buckets import (
     power_of_two,
     rebuild,
     slide_up,
-    entry_of,
     step_back,
     sum_bounds,
 )
@@ -83,10 +83,10 @@ class WeightedSampler(NamedTuple):
             if 2.0 * u < self.bulk_of(k, self.underflow_exponent()):
                 return np.int64(self.entries[k].id)
 
-    def pick_many(self, stream, lot, left):
-        """Draw in proportion to the weights for `left` places of the lot, those in `lot.todo`: their entries."""
+    def pick_many(self, stream, block, left):
+        """Draw in proportion to the weights for `left` places of the block, those in `block.todo`: their entries."""
         entries, book = self.entries, self.book
-        bits, todo, place, real = lot.bits, lot.todo, lot.place, lot.real
+        bits, todo, place, real = block.bits, block.todo, block.place, block.real
         freshen(book)
         bound, line = np.uint64(book[ENDS + WINDOW]), self.underflow_exponent()
         # The mean number of proposals until one is accepted: at least 1, and more than 2 only from the underflow bucket.
@@ -104,7 +104,7 @@ class WeightedSampler(NamedTuple):
                 place[t] = entry_of(book, np.int64(bits[t]), np.int64(place[t]))
                 prefetch(entries, np.int64(place[t]))
             for t in range(proposals):
-                lot.entry[todo[np.uint64(done)]] = place[t]
+                block.entry[todo[np.uint64(done)]] = place[t]
                 done += 2.0 * real[t] < self.bulk_of(place[t], line)
                 if done == left:
                     break
@@ -118,13 +118,13 @@ class WeightedSampler(NamedTuple):
         m, above = self.entries[k].m, np.int64(self.entries[k].e) - underflow_exponent
         return m if above >= 0 else m * power_of_two(above)
 
-    def read_many(self, lot):
-        """The items in the entries of the lot, and, for the time being in place of p, their shares."""
+    def read_many(self, block):
+        """The items in the entries of the block, and, for the time being in place of p, their shares."""
         unit_share = self.unit_share()
-        for t in range(lot.i.size):
-            k = lot.entry[t]
-            lot.i[t] = self.entries[k].id
-            lot.p[t] = self.weight_in(k) * unit_share
+        for t in range(block.i.size):
+            k = block.entry[t]
+            block.i[t] = self.entries[k].id
+            block.p[t] = self.weight_in(k) * unit_share
 
     def weight_in(self, k):
         """The weight of the item of entry k, in units of 2^BASE."""
@@ -138,10 +138,10 @@ class WeightedSampler(NamedTuple):
         """The weight of item i over the sum of all weights."""
         return self.weight_in(np.uint64(self.where[i])) * self.unit_share()
 
-    def fetch_many(self, lot, count):
-        """Ask for the entries of the first items of the lot, which are to be changed soon."""
+    def fetch_many(self, block, count):
+        """Ask for the entries of the first items of the block, which are to be changed soon."""
         for t in range(count):
-            prefetch(self.entries, np.int64(lot.entry[t]))
+            prefetch(self.entries, np.int64(block.entry[t]))
 
     def find(self, i, hint):
         """The entry of item i, which was in entry `hint` when it was drawn and nearly always still is."""
@@ -156,20 +156,20 @@ class WeightedSampler(NamedTuple):
         bits = float_bits(self.entries[k].m * factor)
         self.store(k, mantissa(bits), np.int64(self.entries[k].e) + exponent(bits))
 
-    def multiply_many(self, lot, count):
-        """Multiply the weights of the first items of the lot by the factors in `lot.other`, which are at least 1: what
+    def multiply_many(self, block, count):
+        """Multiply the weights of the first items of the block by the factors in `block.other`, which are at least 1: what
         weights gain is added up before it is added to the total, which is exact enough where they only grow."""
         entries, base, more = self.entries, self.book[BASE], 0.0
         for t in range(count):
-            k = self.find(lot.i[t], lot.entry[t])
+            k = self.find(block.i[t], block.entry[t])
             old = entries[k].m
-            new = old * lot.other[t]
+            new = old * block.other[t]
             if new < 2.0:  # it stays in its bucket
                 entries[k].m = new
                 more += (new - old) * power_of_two(entries[k].e - base)
             else:
                 add_exactly(self.total, more)
-                self.multiply_in(k, lot.other[t])
+                self.multiply_in(k, block.other[t])
                 base, more = self.book[BASE], 0.0
         add_exactly(self.total, more)
 

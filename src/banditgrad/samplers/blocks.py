@@ -1,7 +1,7 @@
-"""Draws in lots: many made together, all from one p, and later learnt from together.
+"""Draws in blocks: many made together, all from one p, and later learnt from together.
 
 A draw alone costs a processor more in waiting than in work: which bucket, accepted or not, in the cache or not, nobody
-can foretell. A lot is drawn in short loops that do one thing each, without branches, and entries are fetched before they
+can foretell. A block is drawn in short loops that do one thing each, without branches, and entries are fetched before they
 are looked at. The estimator stays unbiased, since p is that of the draw.
 """
 
@@ -15,7 +15,7 @@ from banditgrad._jit import inline
 NONE = -1.0  # in place of an a_i that is not known
 
 
-class Lot(NamedTuple):
+class Block(NamedTuple):
     """Room for draws, for what is learnt of them, and for the work in between."""
 
     n: int  # items are 0..n-1
@@ -32,19 +32,19 @@ class Lot(NamedTuple):
     other: NDArray[np.float64]
 
 
-def new_lot(n: int, size: int) -> Lot:
-    """A lot of `size` draws of n items."""
+def new_block(n: int, size: int) -> Block:
+    """A block of `size` draws of n items."""
     room = (size + size // 2 + 15) & -8  # whole vectors
     bits, todo, place = np.zeros((3, room), np.uint64)
     real, other = np.zeros((2, room))
     a = np.full(size, NONE)
-    return Lot(
+    return Block(
         n, np.zeros(size, np.int64), np.zeros(size), a, np.zeros(size, np.uint64), bits, todo, place, real, other
     )
 
 
 @inline
-def stretch(draws, scratch, begin, end):
-    """These places of a lot, or of a ring of lots, as a lot that works in the scratch of another."""
+def sub_block(draws, scratch, begin, end):
+    """These places of a block, or of a buffer of blocks, as a block that works in the scratch of another."""
     i, p, a, entry = draws.i[begin:end], draws.p[begin:end], draws.a[begin:end], draws.entry[begin:end]
-    return Lot(scratch.n, i, p, a, entry, scratch.bits, scratch.todo, scratch.place, scratch.real, scratch.other)
+    return Block(scratch.n, i, p, a, entry, scratch.bits, scratch.todo, scratch.place, scratch.real, scratch.other)
