@@ -1,8 +1,8 @@
 """Draws in blocks: many made together, all from one p, and later learnt from together.
 
-A draw alone costs a processor more in waiting than in work: which bucket, accepted or not, in the cache or not, nobody
-can foretell. A block is drawn in short loops that do one thing each, without branches, and entries are fetched before they
-are looked at. The estimator stays unbiased, since p is that of the draw.
+A single draw costs the processor more in mispredicted branches and cache misses than in work: which bucket, accepted or
+not. A block is drawn in short loops that do one thing each, without branches, and entries are prefetched. The estimator
+stays unbiased, since p is that of the draw.
 """
 
 from typing import NamedTuple

@@ -2,8 +2,8 @@
 
 A weight is m 2^e with m in [1, 2). Entries of equal e, a *bucket*, lie together, in ascending e. Bucket b holds the
 exponent BASE + b; bucket 0 also holds all that is lighter, with exponents of its own. When the highest bucket leaves
-the book, the base slides up and low buckets become one; when it falls, the entries are sorted afresh. Exponents are held
-in 32 bits: when the base is FAR from zero, the next sort subtracts the largest from all of them.
+the book, the base slides up and low buckets become one; when it falls, the entries are sorted afresh. Exponents are
+held in 32 bits: when the base is FAR from zero, the next sort subtracts the largest from all of them.
 
 Sums of bounds are brought up to date when they are next needed: many moves may come before that. Helpers take single
 arrays rather than the weighted: a tuple of arrays is dear to compile.

@@ -89,7 +89,7 @@ class WeightedSampler(NamedTuple):
         bits, todo, place, real = block.bits, block.todo, block.place, block.real
         freshen(book)
         bound, line = np.uint64(book[ENDS + WINDOW]), self.underflow_exponent()
-        # The mean number of proposals until one is accepted: at least 1, and more than 2 only from the underflow bucket.
+        # The mean number of proposals until one is accepted: from 1 to 2, more only from the underflow bucket.
         tries = np.float64(bound) * power_of_two(book[TOP] + 1 - WINDOW) * self.unit_share()
         tries = min(max(tries, 1.0), 3.0)
         done = 0
@@ -157,8 +157,10 @@ class WeightedSampler(NamedTuple):
         self.store(k, mantissa(bits), np.int64(self.entries[k].e) + exponent(bits))
 
     def multiply_many(self, block, count):
-        """Multiply the weights of the first items of the block by the factors in `block.other`, which are at least 1: what
-        weights gain is added up before it is added to the total, which is exact enough where they only grow."""
+        """Multiply the weights of the first items of the block by the factors in `block.other`, which are at least 1.
+
+        What weights gain is added up before it is added to the total, which is exact enough where they only grow.
+        """
         entries, base, more = self.entries, self.book[BASE], 0.0
         for t in range(count):
             k = self.find(block.i[t], block.entry[t])

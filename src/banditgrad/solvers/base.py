@@ -75,8 +75,8 @@ class DoubleBuffer(NamedTuple):
 class Batch(NamedTuple):
     """One mini-batch, of one row or more, and the draws to come.
 
-    These are made in blocks, and known one block and more before their turn, so that their rows can be fetched early. When
-    a block is used up, the sampler is told of it and draws the next but one in its place. So a draw does not know the
+    These are made in blocks, and known one block and more before their turn, so that their rows can be fetched early.
+    When a block is used up, the sampler is told of it and draws the next but one in its place. So a draw does not know the
     feedback of up to two blocks before it; the estimator stays unbiased, since p is that of the draw.
     """
 
