@@ -76,8 +76,8 @@ class Batch(NamedTuple):
     """One mini-batch, of one row or more, and the draws to come.
 
     These are made in blocks, and known one block and more before their turn, so that their rows can be fetched early.
-    When a block is used up, the sampler is told of it and draws the next but one in its place. So a draw does not know the
-    feedback of up to two blocks before it; the estimator stays unbiased, since p is that of the draw.
+    When a block is used up, the sampler is told of it and draws the next but one in its place. So a draw does not know
+    the feedback of up to two blocks before it; the estimator stays unbiased, since p is that of the draw.
     """
 
     i: NDArray[np.int64]
@@ -182,12 +182,8 @@ def _gather(block):
     if known < block.i.size:
         known = 0
         for t in range(block.i.size):
-            block.i[known], block.p[known], block.a[known], block.entry[known] = (
-                block.i[t],
-                block.p[t],
-                block.a[t],
-                block.entry[t],
-            )
+            block.i[known], block.p[known] = block.i[t], block.p[t]
+            block.a[known], block.entry[known] = block.a[t], block.entry[t]
             known += block.a[t] >= 0.0
     return known
 
