@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import banditgrad as bg
 from banditgrad._random import fill_below, new_stream, uniform_index
 from banditgrad.samplers.blocks import NONE, new_block
-from banditgrad.samplers.buckets import BOOK_SIZE, ENDS, WINDOW, depth_of, fill_depths
+from banditgrad.samplers.buckets import BUCKET_INDEX, WINDOW, depth_of, fill_depths
 from banditgrad.samplers.mabs import _exp
 from banditgrad.samplers.weighted import fill_equal, new_weighted_sampler
 from banditgrad.solvers.base import _gather
@@ -166,22 +166,22 @@ def test_lots_are_exact_while_weights_move(n, strength):
 
 
 @bg.kernel
-def depths(book, r, one_by_one, together):
+def depths(index, r, one_by_one, together):
     for k in range(r.size):
-        one_by_one[k] = depth_of(book, np.int64(r[k]))
-    fill_depths(book, r, together, r.size)
+        one_by_one[k] = depth_of(index[0], np.int64(r[k]))
+    fill_depths(index[0], r, together, r.size)
 
 
 @settings(deadline=None)  # the first call compiles
 @given(st.lists(st.integers(0, 1000), min_size=WINDOW + 1, max_size=WINDOW + 1).filter(any), st.integers(1, WINDOW + 1))
 def test_the_bucket_is_found_without_a_branch(counts, used):
-    book = np.zeros(BOOK_SIZE, np.int64)
+    index = np.zeros(1, BUCKET_INDEX)
     counts = np.where(np.arange(WINDOW + 1) < used, counts, 0)
     counts[0] += not counts.any()
-    ends = book[ENDS : ENDS + WINDOW + 1] = np.cumsum(counts)
+    ends = index["ends"][0] = np.cumsum(counts)
     r = np.unique(np.clip(np.r_[0, ends - 1, ends], 0, ends[-1] - 1)).astype(np.uint64)
     one_by_one, together = np.empty((2, r.size), np.uint64)
-    depths(book, r, one_by_one, together)
+    depths(index, r, one_by_one, together)
     np.testing.assert_array_equal(one_by_one, np.searchsorted(ends, r, side="right"))
     np.testing.assert_array_equal(together, one_by_one)
 

@@ -21,31 +21,25 @@ from numpy.typing import NDArray
 from banditgrad._jit import bridge, float_bits, inline, kernel, outline, prefetch
 from banditgrad._random import below, biased, fill_below, fill_bits, fill_units, peek, skip, unit
 from banditgrad.samplers.buckets import (
-    BASE,
-    BOOK_SIZE,
+    BUCKET_INDEX,
     BUCKETS,
-    ENDS,
     ENTRY,
     LOWEST,
     NEVER,
-    PEAK,
-    STALE,
-    START,
-    TOP,
     WINDOW,
     add_exactly,
     add_up,
     after_move,
-    close_book,
+    begin_sort,
     depth_of,
     entry_of,
     exponent,
     fill_depths,
+    finish_sort,
     freshen,
     mantissa,
     move,
     next_entry,
-    open_book,
     power_of_two,
     rebuild,
     slide_up,
@@ -62,35 +56,36 @@ class WeightedSampler(NamedTuple):
 
     entries: NDArray[np.void]  # ENTRY records, a permutation of the items
     where: NDArray[np.int32]  # item -> its entry
-    book: NDArray[np.int64]
-    total: NDArray[np.float64]  # the sum of the weights in units of 2^BASE, and what rounding left out of it
+    index: NDArray[np.void]  # one BUCKET_INDEX record
+    total: NDArray[np.float64]  # the sum of the weights in units of 2^base, and what rounding left out of it
 
     def pick(self, stream, mixing):
         """Draw an item: uniformly with probability `mixing`, else in proportion to the weights."""
-        freshen(self.book)
+        index = self.index[0]
+        freshen(index)
         uniform = unit(peek(stream, 0)) < mixing
         skip(stream, 1)
         while True:
             bits, u = peek(stream, 0), unit(peek(stream, 1))
             skip(stream, 2)
-            bound = np.uint64(self.where.size if uniform else self.book[ENDS + WINDOW])
+            bound = np.uint64(self.where.size if uniform else index.ends[WINDOW])
             if biased(bits, bound):
                 continue
             r = np.int64(below(bits, bound))
             if uniform:
                 return np.int64(self.entries[r].id)
-            k = np.uint64(entry_of(self.book, r, depth_of(self.book, r)))
+            k = np.uint64(entry_of(index, r, depth_of(index, r)))
             if 2.0 * u < self.bulk_of(k, self.underflow_exponent()):
                 return np.int64(self.entries[k].id)
 
     def pick_many(self, stream, block, left):
         """Draw in proportion to the weights for `left` places of the block, those in `block.todo`: their entries."""
-        entries, book = self.entries, self.book
+        entries, index = self.entries, self.index[0]
         bits, todo, place, real = block.bits, block.todo, block.place, block.real
-        freshen(book)
-        bound, line = np.uint64(book[ENDS + WINDOW]), self.underflow_exponent()
+        freshen(index)
+        bound, line = np.uint64(index.ends[WINDOW]), self.underflow_exponent()
         # The mean number of proposals until one is accepted: from 1 to 2, more only from the underflow bucket.
-        tries = np.float64(bound) * power_of_two(book[TOP] + 1 - WINDOW) * self.unit_share()
+        tries = np.float64(bound) * power_of_two(index.top + 1 - WINDOW) * self.unit_share()
         tries = min(max(tries, 1.0), 3.0)
         done = 0
         while done < left:
@@ -99,9 +94,9 @@ class WeightedSampler(NamedTuple):
             fill_bits(stream, bits, proposals)
             fill_units(stream, real, proposals)
             fill_below(bits, bound, real, proposals)
-            fill_depths(book, bits, place, proposals)
+            fill_depths(index, bits, place, proposals)
             for t in range(proposals):
-                place[t] = entry_of(book, np.int64(bits[t]), np.int64(place[t]))
+                place[t] = entry_of(index, np.int64(bits[t]), np.int64(place[t]))
                 prefetch(entries, np.int64(place[t]))
             for t in range(proposals):
                 block.entry[todo[np.uint64(done)]] = place[t]
@@ -111,7 +106,8 @@ class WeightedSampler(NamedTuple):
 
     def underflow_exponent(self):
         """The exponent below which items are in the underflow bucket."""
-        return self.book[BASE] + self.book[TOP] - WINDOW
+        index = self.index[0]
+        return index.base + index.top - WINDOW
 
     def bulk_of(self, k, underflow_exponent):
         """Twice the share that the item of entry k has of its bound: m, but less in the underflow bucket."""
@@ -127,11 +123,11 @@ class WeightedSampler(NamedTuple):
             block.p[t] = self.weight_in(k) * unit_share
 
     def weight_in(self, k):
-        """The weight of the item of entry k, in units of 2^BASE."""
-        return self.entries[k].m * power_of_two(self.entries[k].e - self.book[BASE])
+        """The weight of the item of entry k, in units of 2^base."""
+        return self.entries[k].m * power_of_two(self.entries[k].e - self.index[0].base)
 
     def unit_share(self):
-        """One over the sum of all weights, in units of 2^BASE."""
+        """One over the sum of all weights, in units of 2^base."""
         return 1.0 / (self.total[0] + self.total[1])
 
     def share(self, i):
@@ -161,7 +157,7 @@ class WeightedSampler(NamedTuple):
 
         What weights gain is added up before it is added to the total, which is exact enough where they only grow.
         """
-        entries, base, more = self.entries, self.book[BASE], 0.0
+        entries, base, more = self.entries, self.index[0].base, 0.0
         for t in range(count):
             k = self.find(block.i[t], block.entry[t])
             old = entries[k].m
@@ -172,7 +168,7 @@ class WeightedSampler(NamedTuple):
             else:
                 add_exactly(self.total, more)
                 self.multiply_in(k, block.other[t])
-                base, more = self.book[BASE], 0.0
+                base, more = self.index[0].base, 0.0
         add_exactly(self.total, more)
 
     def weight_at(self, k):
@@ -190,31 +186,31 @@ class WeightedSampler(NamedTuple):
 
     def store(self, k, m, e):
         """Give the item of entry k the weight m 2^e."""
-        entries, where, book = self.entries, self.where, self.book
+        entries, where, index = self.entries, self.where, self.index[0]
         old_m, old_e, item = entries[k].m, np.int64(entries[k].e), entries[k].id
         if e == old_e:  # the difference of two such m is exact
             entries[k].m = m
-            add_exactly(self.total, (m - old_m) * power_of_two(e - book[BASE]))
+            add_exactly(self.total, (m - old_m) * power_of_two(e - index.base))
             return
-        if e - book[BASE] >= BUCKETS:
-            slide_up(book, self.total, where.size, e - book[BASE] - BUCKETS // 2)
-        base = book[BASE]
+        if e - index.base >= BUCKETS:
+            slide_up(index, self.total, where.size, e - index.base - BUCKETS // 2)
+        base = index.base
         add_exactly(self.total, m * power_of_two(e - base))
         add_exactly(self.total, -old_m * power_of_two(old_e - base))
         old, new = max(old_e - base, 0), max(e - base, 0)
-        k = move(entries, where, book, k, old, new)
+        k = move(entries, where, index, k, old, new)
         entries[k].m = m
         entries[k].e = max(e, LOWEST)
         entries[k].id = item
         where[item] = k
-        if after_move(book, old, new, where.size):
-            rebuild(entries, where, book, self.total)
+        if after_move(index, old, new, where.size):
+            rebuild(entries, where, index, self.total)
 
     def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
         """What is wrong with arrays to be loaded: compiled code trusts what the weighted sampler holds."""
-        entries, where, book, total = (arrays[name] for name in ("entries", "where", "book", "total"))
+        entries, where, index, total = arrays["entries"], arrays["where"], arrays["index"][0], arrays["total"]
         n, m, e = where.size, entries["m"], entries["e"].astype(np.int64)
-        start, top = book[START:], book[TOP]
+        base, start, top = index["base"], index["start"], index["top"]
         if not (where.min() >= 0 and where.max() < n and (entries["id"][where] == np.arange(n)).all()):
             return ["the map of its weighted sampler does not fit the entries"]
         weights = ((m >= 1.0) & (m < 2.0)) | ((m == 0.0) & (e == NEVER))
@@ -225,21 +221,22 @@ class WeightedSampler(NamedTuple):
             and start[0] == 0
             and start[-1] == n
             and (start[1:] >= start[:-1]).all()
-            and (bucket == np.maximum(e - book[BASE], 0)).all()
-            and WINDOW <= top == bucket[-1] <= book[PEAK] < BUCKETS
+            and (bucket == np.maximum(e - base, 0)).all()
+            and WINDOW <= top == bucket[-1] <= index["peak"] < BUCKETS
         )
         if not sound:
             return ["the entries of its weighted sampler do not fit together"]
-        fresh = book.copy()
+        fresh = arrays["index"].copy()
         _sum_bounds(fresh)
-        exact = float(np.sum(np.ldexp(m, np.maximum(e - book[BASE], -1000))))
-        sums = (book[STALE] != 0 or (fresh == book).all()) and abs(total.sum() - exact) <= 1e-6 * exact
-        return [] if sums else ["the sums of its weighted sampler do not fit the entries"]
+        up_to_date = index["stale"] != 0 or fresh.tobytes() == index.tobytes()
+        exact = float(np.sum(np.ldexp(m, np.maximum(e - base, -1000))))
+        sound = up_to_date and abs(total.sum() - exact) <= 1e-6 * exact
+        return [] if sound else ["the sums of its weighted sampler do not fit the entries"]
 
 
 def new_weighted_sampler(n: int) -> WeightedSampler:
     """A weighted sampler of n items, to be filled."""
-    return WeightedSampler(np.zeros(n, ENTRY), np.zeros(n, np.int32), np.zeros(BOOK_SIZE, np.int64), np.zeros(2))
+    return WeightedSampler(np.zeros(n, ENTRY), np.zeros(n, np.int32), np.zeros(1, BUCKET_INDEX), np.zeros(2))
 
 
 def fill(weighted: WeightedSampler, weights: NDArray[np.float64]) -> None:
@@ -253,29 +250,29 @@ def fill(weighted: WeightedSampler, weights: NDArray[np.float64]) -> None:
 
 
 @kernel
-def _sum_bounds(book):
-    sum_bounds(book)
+def _sum_bounds(index):
+    sum_bounds(index[0])
 
 
 @kernel
 def _fill(weighted, weights):
     """The same entries as by `rebuild`, each written once."""
-    entries, where, book = weighted.entries, weighted.where, weighted.book
+    entries, where, index = weighted.entries, weighted.where, weighted.index[0]
     largest = np.int64(NEVER)
     for i in range(weights.size):
         largest = max(largest, _exponent_of(weights[i]))
-    open_book(book, largest)
+    begin_sort(index, largest)
     for i in range(weights.size):
-        book[START + max(_exponent_of(weights[i]) - book[BASE], 0) + 1] += 1
-    add_up(book)
+        index.start[max(_exponent_of(weights[i]) - index.base, 0) + 1] += 1
+    add_up(index)
     for i in range(weights.size):
         e = _exponent_of(weights[i])
-        k = next_entry(book, e)
+        k = next_entry(index, e)
         entries[k].m = mantissa(float_bits(weights[i])) if weights[i] > 0.0 else 0.0
         entries[k].e = e
         entries[k].id = i
-    step_back(book)
-    close_book(entries, where, book, weighted.total)
+    step_back(index)
+    finish_sort(entries, where, index, weighted.total)
 
 
 @inline
@@ -286,13 +283,13 @@ def _exponent_of(weight):
 @kernel
 def fill_equal(weighted):
     """Give all items the same weight."""
-    equalise(weighted.entries, weighted.where, weighted.book, weighted.total)
+    equalise(weighted.entries, weighted.where, weighted.index[0], weighted.total)
 
 
 @outline
-def equalise(entries, where, book, total):
+def equalise(entries, where, index, total):
     for i in range(where.size):
         entries[i].m = 1.75  # accepted 7 times in 8, with room to grow
         entries[i].e = 0
         entries[i].id = i
-    rebuild(entries, where, book, total)
+    rebuild(entries, where, index, total)
