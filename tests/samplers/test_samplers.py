@@ -128,7 +128,7 @@ def test_a_foreign_or_damaged_state_is_refused():
         bg.Mabs().start(11).load_state_dict(good)
     with pytest.raises(ValueError, match="eta"):
         bg.Mabs(eta=0.3).start(10).load_state_dict(good)
-    for name, value in (("weighted.where", 10_000), ("weighted.index", -1)):
+    for name, value in (("weighted.where", 10_000), ("weighted.buckets", -1)):
         bad = {**good, name: np.full_like(good[name], value)}
         with pytest.raises(ValueError, match="damaged"):
             sampling.load_state_dict(bad)
@@ -140,8 +140,8 @@ def test_a_foreign_or_damaged_state_is_refused():
     bad["weighted.entries"]["m"] = 0.0  # nothing could ever be drawn
     with pytest.raises(ValueError, match="damaged"):
         sampling.load_state_dict(bad)
-    bad = {**good, "weighted.index": good["weighted.index"].copy()}
-    bad["weighted.index"]["ends"][0, 3:7] = 2**62  # the sums of bounds
+    bad = {**good, "weighted.buckets": good["weighted.buckets"].copy()}
+    bad["weighted.buckets"]["ends"][0, 3:7] = 2**62  # the sums of bounds
     with pytest.raises(ValueError, match="damaged"):
         sampling.load_state_dict(bad)
     sampling.load_state_dict(good)

@@ -70,10 +70,10 @@ def check_order(weighted):
     """Items lie in the bucket of their exponent, and the map knows where."""
     arrays = {name: getattr(weighted, name) for name in WeightedSampler._fields}
     assert weighted.faults(arrays) == []
-    start = weighted.index["start"][0]
+    start = weighted.buckets["start"][0]
     bucket = np.searchsorted(start, np.arange(weighted.where.size), side="right") - 1
-    np.testing.assert_array_equal(bucket, np.maximum(weighted.entries["e"] - weighted.index["base"][0], 0))
-    assert start[weighted.index["top"][0]] < weighted.where.size == start[weighted.index["top"][0] + 1]
+    np.testing.assert_array_equal(bucket, np.maximum(weighted.entries["e"] - weighted.buckets["base"][0], 0))
+    assert start[weighted.buckets["top"][0]] < weighted.where.size == start[weighted.buckets["top"][0] + 1]
 
 
 def chi_square_passes(counts, p, level=1e-6):
@@ -172,13 +172,13 @@ def test_exponents_do_not_run_out_of_bits(exponent, factor):
     weighted = filled([1.0, 2.0, 4.0, 0.0, 3.0])
     positive = weighted.entries["m"] > 0.0
     weighted.entries["e"][positive] += exponent
-    weighted.index["base"][0] += exponent
+    weighted.buckets["base"][0] += exponent
     items = np.tile([0, 1, 2, 4], 500)
     multiply_one_by_one(weighted, items, np.full(items.size, factor))
     np.testing.assert_allclose(all_shares(weighted), [0.1, 0.2, 0.4, 0.0, 0.3], rtol=1e-12)
     check_order(weighted)
-    assert abs(weighted.index["base"][0]) < 2000
-    assert weighted.index["moves"][0] > 10  # subtracting once was enough
+    assert abs(weighted.buckets["base"][0]) < 2000
+    assert weighted.buckets["moves"][0] > 10  # subtracting once was enough
 
 
 def test_a_weight_that_keeps_falling_stays_positive():
@@ -192,7 +192,7 @@ def test_a_weight_that_keeps_falling_stays_positive():
 
 def weights_and_total(weighted):
     weights = weighted.entries["m"] * np.exp2(
-        np.maximum(weighted.entries["e"] - weighted.index["base"][0], -1000).astype(float)
+        np.maximum(weighted.entries["e"] - weighted.buckets["base"][0], -1000).astype(float)
     )
     return math.fsum(weights), weighted.total.sum()
 
@@ -236,7 +236,7 @@ def test_shares_are_right_after_everything_fell():
 def test_one_item_that_goes_up_and_down_does_not_sort_again_and_again():
     weighted = filled(np.ones(1000))
     put_one_by_one(weighted, np.tile([5, 5], 25), np.tile([2.0**40, 1.0], 25))
-    assert weighted.index["moves"][0] > 40  # counted since the last sort
+    assert weighted.buckets["moves"][0] > 40  # counted since the last sort
     np.testing.assert_allclose(all_shares(weighted), 1e-3, rtol=1e-12)
 
 

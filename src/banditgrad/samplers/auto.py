@@ -35,7 +35,7 @@ from banditgrad._jit import inline
 from banditgrad._random import peek, skip, uniform_index, unit
 from banditgrad.samplers.base import Sampler, Setup
 from banditgrad.samplers.blocks import NONE
-from banditgrad.samplers.rivals import RecentNorm, RecentNormState
+from banditgrad.samplers.recent_norm import RecentNorm, RecentNormState
 from banditgrad.samplers.uniform import uniform_draws
 
 WORTH = 1.5  # the gain that must be promised, and had once there was time to learn

@@ -164,7 +164,7 @@ def _keep_time(state):
         clock[HORIZON] *= 2
         state.level[RATE] = state.gain / math.sqrt(clock[HORIZON])
     if state.reset_every > 0 and clock[UPDATES] % state.reset_every == 0:
-        equalise(weighted.entries, weighted.where, weighted.index[0], weighted.total)
+        equalise(weighted.entries, weighted.where, weighted.buckets[0], weighted.total)
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,12 +56,12 @@ class WeightedSampler(NamedTuple):
 
     entries: NDArray[np.void]  # ENTRY records, a permutation of the items
     where: NDArray[np.int32]  # item -> its entry
-    index: NDArray[np.void]  # one BUCKET_INDEX record
+    buckets: NDArray[np.void]  # one BUCKET_INDEX record
     total: NDArray[np.float64]  # the sum of the weights in units of 2^base, and what rounding left out of it
 
     def pick(self, stream, mixing):
         """Draw an item: uniformly with probability `mixing`, else in proportion to the weights."""
-        index = self.index[0]
+        index = self.buckets[0]
         freshen(index)
         uniform = unit(peek(stream, 0)) < mixing
         skip(stream, 1)
@@ -80,7 +80,7 @@ class WeightedSampler(NamedTuple):
 
     def pick_many(self, stream, block, left):
         """Draw in proportion to the weights for `left` places of the block, those in `block.todo`: their entries."""
-        entries, index = self.entries, self.index[0]
+        entries, index = self.entries, self.buckets[0]
         bits, todo, place, real = block.bits, block.todo, block.place, block.real
         freshen(index)
         bound, line = np.uint64(index.ends[WINDOW]), self.underflow_exponent()
@@ -106,7 +106,7 @@ class WeightedSampler(NamedTuple):
 
     def underflow_exponent(self):
         """The exponent below which items are in the underflow bucket."""
-        index = self.index[0]
+        index = self.buckets[0]
         return index.base + index.top - WINDOW
 
     def bulk_of(self, k, underflow_exponent):
@@ -124,7 +124,7 @@ class WeightedSampler(NamedTuple):
 
     def weight_in(self, k):
         """The weight of the item of entry k, in units of 2^base."""
-        return self.entries[k].m * power_of_two(self.entries[k].e - self.index[0].base)
+        return self.entries[k].m * power_of_two(self.entries[k].e - self.buckets[0].base)
 
     def unit_share(self):
         """One over the sum of all weights, in units of 2^base."""
@@ -157,7 +157,7 @@ class WeightedSampler(NamedTuple):
 
         What weights gain is added up before it is added to the total, which is exact enough where they only grow.
         """
-        entries, base, more = self.entries, self.index[0].base, 0.0
+        entries, base, more = self.entries, self.buckets[0].base, 0.0
         for t in range(count):
             k = self.find(block.i[t], block.entry[t])
             old = entries[k].m
@@ -168,7 +168,7 @@ class WeightedSampler(NamedTuple):
             else:
                 add_exactly(self.total, more)
                 self.multiply_in(k, block.other[t])
-                base, more = self.index[0].base, 0.0
+                base, more = self.buckets[0].base, 0.0
         add_exactly(self.total, more)
 
     def weight_at(self, k):
@@ -186,7 +186,7 @@ class WeightedSampler(NamedTuple):
 
     def store(self, k, m, e):
         """Give the item of entry k the weight m 2^e."""
-        entries, where, index = self.entries, self.where, self.index[0]
+        entries, where, index = self.entries, self.where, self.buckets[0]
         old_m, old_e, item = entries[k].m, np.int64(entries[k].e), entries[k].id
         if e == old_e:  # the difference of two such m is exact
             entries[k].m = m
@@ -208,7 +208,7 @@ class WeightedSampler(NamedTuple):
 
     def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
         """What is wrong with arrays to be loaded: compiled code trusts what the weighted sampler holds."""
-        entries, where, index, total = arrays["entries"], arrays["where"], arrays["index"][0], arrays["total"]
+        entries, where, index, total = arrays["entries"], arrays["where"], arrays["buckets"][0], arrays["total"]
         n, m, e = where.size, entries["m"], entries["e"].astype(np.int64)
         base, start, top = index["base"], index["start"], index["top"]
         if not (where.min() >= 0 and where.max() < n and (entries["id"][where] == np.arange(n)).all()):
@@ -226,7 +226,7 @@ class WeightedSampler(NamedTuple):
         )
         if not sound:
             return ["the entries of its weighted sampler do not fit together"]
-        fresh = arrays["index"].copy()
+        fresh = arrays["buckets"].copy()
         _sum_bounds(fresh)
         up_to_date = index["stale"] != 0 or fresh.tobytes() == index.tobytes()
         exact = float(np.sum(np.ldexp(m, np.maximum(e - base, -1000))))
@@ -257,7 +257,7 @@ def _sum_bounds(index):
 @kernel
 def _fill(weighted, weights):
     """The same entries as by `rebuild`, each written once."""
-    entries, where, index = weighted.entries, weighted.where, weighted.index[0]
+    entries, where, index = weighted.entries, weighted.where, weighted.buckets[0]
     largest = np.int64(NEVER)
     for i in range(weights.size):
         largest = max(largest, _exponent_of(weights[i]))
@@ -283,7 +283,7 @@ def _exponent_of(weight):
 @kernel
 def fill_equal(weighted):
     """Give all items the same weight."""
-    equalise(weighted.entries, weighted.where, weighted.index[0], weighted.total)
+    equalise(weighted.entries, weighted.where, weighted.buckets[0], weighted.total)
 
 
 @outline
