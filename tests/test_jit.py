@@ -94,7 +94,7 @@ def test_a_users_own_parts_run_in_compiled_loops(small_data):
     result = bg.minimise(problem, bg.ProxSgd(0.02), Alternate(), passes=100)
     assert abs(result.w).max() == 0.5
     assert result.value < problem.value(np.zeros(X.shape[1]))
-    assert result.sampling.state.turn.tolist() == [0, 100 * X.shape[0] - 1]  # a lot is one row here
+    assert result.sampling.state.turn.tolist() == [0, 100 * X.shape[0] - 1]  # a block is one row here
     w = np.zeros(X.shape[1])
     for i in list(range(len(y))) * 100:
         w = np.clip(w - 0.02 * Pseudo(2.0).derivative(X[i] @ w, y[i]) * X[i], -0.5, 0.5)

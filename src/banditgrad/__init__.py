@@ -18,7 +18,19 @@ from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
 from banditgrad.minimise import History, Progress, Reason, Result, minimise
 from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
 from banditgrad.problem import Problem
-from banditgrad.samplers import Auto, Importance, Mabs, RecentNorm, Replay, Sampler, Sampling, Setup, Uniform, Vrb
+from banditgrad.samplers import (
+    Auto,
+    EmaNorm,
+    Importance,
+    Mabs,
+    RecentNorm,
+    Replay,
+    Sampler,
+    Sampling,
+    Setup,
+    Uniform,
+    Vrb,
+)
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
 from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
 
@@ -33,6 +45,7 @@ __all__ = [
     "Auto",
     "Constant",
     "ElasticNet",
+    "EmaNorm",
     "Euclidean",
     "History",
     "Huber",

@@ -132,8 +132,8 @@ def minimise(
     sampler : Sampler or "auto"
         `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not, or `Uniform`
         where the solver does not ask it, as `SampledNewton` with the squared loss or few rows.
-        Solvers draw ahead, in lots of 128 rows, or n/64 if these are fewer, or one batch if that is more: a draw does
-        not know the feedback of up to two lots before it yet, and the sampling of the result not that of the last.
+        Solvers draw ahead, in blocks of 128 rows, or n/64 if these are fewer, or one batch if that is more: a draw does
+        not know the feedback of up to two blocks before it yet, and the sampling of the result not that of the last.
     passes : float
         How many times n rows to draw at most, in whole steps. Full gradients of snapshot methods come on top.
     seed : int, SeedSequence or numpy Generator, optional
