@@ -144,7 +144,7 @@ class Reduced(Solver):
             batch=new_batch(problem.n, 1),
             pace=pace,
             guard=new_guard(problem, w),
-            stability=new_stability(problem, automatic=pace.automatic),
+            stability=new_stability(problem, automatic=pace.automatic, table=bins is None),
         )
         if bins is None:
             _fill_table(problem.parts, state, w)

@@ -25,6 +25,7 @@ from banditgrad._jit import inline
 Vector = NDArray[np.float64]
 
 STABLE = 1.0  # γ uᵀN u / uᵀH u, at most
+STABLE_OF_TABLES = 0.5  # w̃_i of SAGA follow one by one: what a late one corrects, ∇f(w̃) has corrected for long
 LONGEST_WAIT = 16  # passes until it is computed anew
 
 
@@ -33,12 +34,20 @@ class Stability(NamedTuple):
     hessian: Vector  # the diagonals of n H and n N
     noise: Vector
     limit: Vector  # γ, at most
+    stable: float
     until: NDArray[np.int64]  # steps until it is due; steps between the last two times
 
 
-def new_stability(problem: Any, *, automatic: bool) -> Stability:
+def new_stability(problem: Any, *, automatic: bool, table: bool) -> Stability:
     n, d = (problem.n, problem.dimension) if automatic else (0, 0)
-    return Stability(np.full(n, math.inf), np.zeros(d), np.zeros(d), np.array([math.inf]), np.array([0, problem.n]))
+    return Stability(
+        least_p=np.full(n, math.inf),
+        hessian=np.zeros(d),
+        noise=np.zeros(d),
+        limit=np.array([math.inf]),
+        stable=STABLE_OF_TABLES if table else STABLE,
+        until=np.array([0, problem.n]),
+    )
 
 
 @inline
@@ -76,6 +85,6 @@ def find_limit(stability, parts, margins, sampler):
             below += rows.intercept * (hessian[last] - curve)
             above += rows.intercept * (noise[last] - ratio * curve)
             largest = max(largest, above / below)
-    stability.limit[0] = STABLE / largest if largest > 0.0 else math.inf
+    stability.limit[0] = stability.stable / largest if largest > 0.0 else math.inf
     stability.until[1] = min(2 * stability.until[1], LONGEST_WAIT * n)
     stability.until[0] = stability.until[1]
