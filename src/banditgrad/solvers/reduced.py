@@ -145,7 +145,7 @@ class Reduced(Solver):
             batch=new_batch(problem.n, 1),
             pace=pace,
             guard=new_guard(problem, w),
-            stability=new_stability(problem, automatic=pace.automatic, table=bins is None),
+            stability=new_stability(problem, automatic=pace.automatic),
         )
         if bins is None:
             _fill_table(problem.parts, state, w)
@@ -172,7 +172,7 @@ def _reduced(parts, state, sampler, steps):
     memory = clock[LEFT] < 0  # SAGA
     one_nth = 1.0 / n
     a_unit = one_nth * one_nth
-    if memory and state.pace.automatic and steps > 0 and state.stability.until[0] == 0:
+    if memory and state.pace.automatic and steps > 0 and state.stability.limit[0] == math.inf:
         _stabilise(parts, state, sampler)
     for step in range(steps):
         if clock[LEFT] == 0:
@@ -229,10 +229,7 @@ def _check(parts, state, sampler):
         guard.clock[UNTIL] = guard.clock[GAP]
     else:
         _begin_anew(parts, state)
-        gap = 0
-    state.stability.until[0] -= gap
-    if state.stability.until[0] <= 0:
-        _stabilise(parts, state, sampler)
+    _stabilise(parts, state, sampler)
 
 
 @inline
@@ -290,9 +287,7 @@ def _take_snapshot(parts, state, sampler):
                 drift.w[j] = snapshot[j]
             _begin_anew(parts, state)
             _full_gradient(parts, snapshot, state.table, drift.g)
-        state.stability.until[0] -= clock[LENGTH]
-        if state.stability.until[0] <= 0:
-            _stabilise(parts, state, sampler)
+        _stabilise(parts, state, sampler)
     for j in range(drift.total.size):
         drift.total[j] = 0.0
     drift.depart()
