@@ -33,7 +33,7 @@ from banditgrad.solvers.guard import (
     penalty_cost,
 )
 from banditgrad.solvers.pace import (
-    SAFETY_OF_MEANS,
+    SAFETY,
     Pace,
     brake,
     bursts,
@@ -132,7 +132,8 @@ class Reduced(Solver):
         return False
 
     def start(self, problem: Any, w: Vector, seed: Any) -> ReducedState:
-        pace = new_pace(problem, self.step_size)
+        pace = new_pace(problem, self.step_size, means=self.wants_mean())
+        pace.caution[0] = SAFETY / pace.safety  # until there is a mean
         bins = self.bins(problem, pace.step[0])
         drift = new_drift(problem, w, pace.step[0], mean=self.wants_mean())
         state = ReducedState(
@@ -278,7 +279,7 @@ def _take_snapshot(parts, state, sampler):
     for j in range(snapshot.size):
         snapshot[j] = drift.total[j] / clock[LENGTH] if mean else drift.w[j]
     if mean:
-        state.pace.safety[0] = SAFETY_OF_MEANS
+        state.pace.caution[0] = 1.0
     _full_gradient(parts, snapshot, state.table, drift.g)
     if state.pace.automatic:
         value = _mean_term(parts, state.table) + penalty_cost(guard, snapshot)
