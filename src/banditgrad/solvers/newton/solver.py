@@ -20,7 +20,7 @@ from banditgrad._random import new_stream
 from banditgrad.losses import Squared
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
 from banditgrad.solvers.newton.columns import ColumnCurvature
-from banditgrad.solvers.newton.costs import Costs
+from banditgrad.solvers.newton.costs import OVERHEAD, Costs
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.descent import Descent
 from banditgrad.solvers.newton.dual import Dual
@@ -79,8 +79,12 @@ class SampledNewtonState:
         return ColumnCurvature if l1 > 0.0 else RowCurvature
 
     def share(self, size: int) -> float:
-        """Of so many rows, the share to sample the Hessian from; 1 for the Hessian itself."""
-        share = WORK * self.costs.look / self.kind(size).cost(self.costs)
+        """Of so many rows, the share to sample the Hessian from; 1 for the Hessian itself, infinite for that at every
+        step, since it costs next to nothing."""
+        cost = self.kind(size).cost(self.costs)
+        if cost * size / self._problem.n <= OVERHEAD:
+            return np.inf
+        share = WORK * self.costs.look / cost
         return share if share <= MOST else 1.0
 
     def begin(self, view: View, problem: Any = None, *, hold: float = 0.0) -> Descent:
