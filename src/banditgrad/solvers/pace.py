@@ -117,6 +117,14 @@ def keep_pace(pace, drift, rows, i, limit):
 
 
 @inline
+def shorten(pace, drift, limit):
+    """Make the step at most `limit`; every coordinate is up to date."""
+    if limit < pace.step[0]:
+        pace.step[0] = limit
+        drift.change_step(limit)
+
+
+@inline
 def bursts(pace):
     """Whether the energy is suddenly far above that of the block before; said once until it rises as much again."""
     sums = pace.sums
