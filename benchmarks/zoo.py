@@ -47,9 +47,9 @@ class Verdict:
 
 def visit(case: Case, journal: Journal, solvers=None, seeds=None, time_limit: float | None = None) -> Verdict:
     """Every fit of a problem that the journal does not have yet."""
-    deadline, late = time.monotonic() + (time_limit or math.inf), 0
     if journal.optimum(case) is None:
         journal.add(case, optimum.find(case))
+    deadline, late = time.monotonic() + (time_limit or math.inf), 0
     done = {(fit.solver, fit.seed) for fit in journal.fits(case)}
     for solver in solvers or everybody(case):
         for seed in range(seeds or (SEEDS_IF_LARGE if case.large else SEEDS)):
