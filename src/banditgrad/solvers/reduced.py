@@ -33,6 +33,7 @@ from banditgrad.solvers.guard import (
     penalty_cost,
 )
 from banditgrad.solvers.pace import (
+    SAFETY_OF_MEANS,
     Pace,
     brake,
     bursts,
@@ -131,7 +132,7 @@ class Reduced(Solver):
         return False
 
     def start(self, problem: Any, w: Vector, seed: Any) -> ReducedState:
-        pace = new_pace(problem, self.step_size, means=self.wants_mean())
+        pace = new_pace(problem, self.step_size)
         bins = self.bins(problem, pace.step[0])
         drift = new_drift(problem, w, pace.step[0], mean=self.wants_mean())
         state = ReducedState(
@@ -279,6 +280,8 @@ def _take_snapshot(parts, state, sampler):
     mean = drift.total.size > 0 and clock[LENGTH] > 0
     for j in range(snapshot.size):
         snapshot[j] = drift.total[j] / clock[LENGTH] if mean else drift.w[j]
+    if mean:
+        state.pace.safety[0] = SAFETY_OF_MEANS
     _full_gradient(parts, snapshot, state.table, drift.g)
     if state.pace.automatic:
         value = _mean_term(parts, state.table) + penalty_cost(guard, snapshot)

@@ -5,9 +5,14 @@ E‖ĝ_c‖² = Δ² uᵀN u,  where
 
     H = (1/n) Σ_i φ_i'' x_i x_iᵀ,    N = (1/n) Σ_i φ_i'' r_i x_i x_iᵀ,    r_i = φ_i'' ‖x_i‖² / (n p_i).
 
-A step γ makes Δ² grow where γ uᵀN u > 2 uᵀH u. The directions in which this comes first are those that few rows know,
-with an entry alone in its column or a row far longer than all others. Draws do not show them in time: such a row is
-drawn once in a pass or two, and until then ∇f(w̃), which it dominates, moves w along it at every step.
+A step γ changes Δ² by the factor  1 + γ² uᵀN u - 2 γ uᵀH u.  Where it grows, draws show it and the step is shortened,
+unless it grows by orders of magnitude within a pass. The directions in which this comes first are those that few rows
+know, with a huge entry alone in its column or a row far longer than all others. Such a row is drawn once in a pass or
+two, and until then ∇f(w̃), which it dominates, moves w along it at every step. A limit on the growth of a whole pass,
+
+    n (γ² uᵀN u - stable γ uᵀH u) <= GROWTH,    stable <= 2,
+
+leaves alone the many directions that are slow, with rare and small entries, which a step may well overshoot.
 
 So both sides are computed, from the diagonals of H and N, for all columns and for the directions x_i of rows with a
 large r_i, where the row's own part is exact. This costs about as much as ∇f. As p_i counts the least that was seen so
@@ -24,7 +29,8 @@ from banditgrad._jit import inline
 
 Vector = NDArray[np.float64]
 
-STABLE = 1.0  # γ uᵀN u / uᵀH u, at most
+GROWTH = 0.5  # of log Δ² in a pass
+STABLE = 1.0
 STABLE_OF_TABLES = 0.5  # w̃_i of SAGA follow one by one: what a late one corrects, ∇f(w̃) has corrected for long
 LONGEST_WAIT = 16  # passes until it is computed anew
 
@@ -68,23 +74,34 @@ def find_limit(stability, parts, margins, sampler):
             noise[j] += ratio * curve * x * x
         hessian[last] += curve * rows.intercept
         noise[last] += ratio * curve * rows.intercept
-    largest = 0.0
+    limit = math.inf
     for j in range(hessian.size):
-        if hessian[j] > 0.0:
-            largest = max(largest, noise[j] / hessian[j])
+        limit = min(limit, _longest(hessian[j], noise[j], stability.stable))
     for i in range(n):
         curve = parts.terms.curve(i, margins[i])
         ratio = curve * parts.norms2[i] / (n * stability.least_p[i])
-        if ratio > largest:
-            own = curve * parts.norms2[i] * parts.norms2[i]
+        if limit * ratio > stability.stable:
+            own = curve * parts.norms2[i]
             above, below = ratio * own, own
             for k in range(rows.begin(i), rows.end(i)):
                 j, x = rows.column(i, k), np.float64(rows.entry(i, k))
-                below += x * x * (hessian[j] - curve * x * x)
-                above += x * x * (noise[j] - ratio * curve * x * x)
-            below += rows.intercept * (hessian[last] - curve)
-            above += rows.intercept * (noise[last] - ratio * curve)
-            largest = max(largest, above / below)
-    stability.limit[0] = stability.stable / largest if largest > 0.0 else math.inf
+                share = x * x / parts.norms2[i]
+                below += share * (hessian[j] - curve * x * x)
+                above += share * (noise[j] - ratio * curve * x * x)
+            share = rows.intercept / parts.norms2[i]
+            below += share * (hessian[last] - curve * rows.intercept)
+            above += share * (noise[last] - ratio * curve * rows.intercept)
+            limit = min(limit, _longest(below, above, stability.stable))
+    stability.limit[0] = limit
     stability.until[1] = min(2 * stability.until[1], LONGEST_WAIT * n)
     stability.until[0] = stability.until[1]
+
+
+@inline
+def _longest(hessian, noise, stable):
+    """The γ at which  γ² noise - stable γ hessian = GROWTH,  in a direction with these n uᵀH u and n uᵀN u."""
+    return (
+        (stable * hessian + math.sqrt((stable * hessian) ** 2 + 4.0 * GROWTH * noise)) / (2.0 * noise)
+        if noise > 0.0
+        else math.inf
+    )
