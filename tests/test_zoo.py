@@ -52,7 +52,7 @@ def test_raw_columns_of_real_data(name):
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("name", all_sets())
 def test_everything(name):
-    assert wrong(all_sets()[name], kinds=None, solvers=None, seeds=None) == []
+    assert wrong(all_sets()[name], kinds=None, solvers=None) == []
 
 
 def test_halves_are_of_families_and_both_are_there():
