@@ -5,7 +5,8 @@
 Newton steps on the exact Hessian H, in units in which every column has mean square 1. A coefficient stays zero where
 that is optimal, and keeps its sign during a step: the others move by -(H + μ diag H)⁻¹ g, and stop at zero. Where F
 does not fall μ grows, until the step is a short one down the gradient, which makes F fall wherever it is not minimal.
-Huber's loss is linear far from the targets, where H is nothing: its delta is brought down from where all is quadratic.
+Huber's loss is linear far from the targets, where H is nothing: it is rounded first, so widely that all rows curve, and
+ever less.
 """
 
 import warnings
@@ -21,7 +22,7 @@ import banditgrad as bg
 STEPS = 300
 LARGEST = 1500  # coefficients that move at once: H is dense
 ENOUGH = 1e-9  # of F: the gain that the next step promises
-SHARPEN = 4.0  # from one delta of Huber's loss to the next
+SHARPEN = 4.0  # from one width of the bend in Huber's loss to the next
 
 
 class Opinion(NamedTuple):
@@ -59,9 +60,20 @@ def _huber(loss, z, y):
 
 
 def _pseudo_huber(loss, z, y):
-    r = (z - y) / loss.delta
-    root = np.sqrt(1.0 + r * r)
-    return loss.delta**2 * r * r / (1.0 + root), loss.delta * r / root, root**-3.0
+    return _rounded(_Rounded(loss.delta, loss.delta), z, y)
+
+
+class _Rounded(NamedTuple):
+    """slope · (√(r² + width²) - width), r = z - y."""
+
+    slope: float
+    width: float
+
+
+def _rounded(loss, z, y):
+    r = z - y
+    root = np.sqrt(r * r + loss.width**2)
+    return loss.slope * r * r / (root + loss.width), loss.slope * r / root, loss.slope * loss.width**2 / root**3
 
 
 LOSSES = {
@@ -70,6 +82,7 @@ LOSSES = {
     "Squared": _squared,
     "Huber": _huber,
     "PseudoHuber": _pseudo_huber,
+    "_Rounded": _rounded,
 }
 
 
@@ -114,11 +127,11 @@ def second_opinion(X: Any, y: np.ndarray, problem: bg.Problem, w: np.ndarray) ->
     """The minimum as seen from w."""
     scaled = _Scaled(X, y, problem)
     v = w * scaled.units
-    if isinstance(problem.loss, bg.Huber):
-        v, delta = np.zeros(v.size), float(np.abs(y).max())
-        while delta > problem.loss.delta:
-            scaled.loss = bg.Huber(delta)
-            v, delta = _descend(scaled, v)[0], delta / SHARPEN
+    if type(problem.loss).__name__ in ("Huber", "PseudoHuber"):
+        width = float(np.abs(y).max())
+        while width > problem.loss.delta:
+            scaled.loss = _Rounded(problem.loss.delta, width)
+            v, width = _descend(scaled, v)[0], width / SHARPEN
         scaled.loss = problem.loss
     v, promise = _descend(scaled, v)
     return Opinion(v / scaled.units, promise)

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from minima.fits import Fit
-from minima.optimum import Optimum
+from minima.optimum import FLOOR, Optimum
 
 NEAR = 1e-6  # relative to F*
-FLOOR = 1e-12  # relative to F(w0): F* may be as good as nothing
 ROUNDING = 1e-9  # relative to F(w0)
 NOISY = 1.5  # times F(w0): what F of a stochastic method may come to on its way
 SORTS = {"stall": "stalls", "explosion": "explosions", "false reason": "false reasons"}
