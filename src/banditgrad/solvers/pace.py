@@ -48,12 +48,14 @@ class Pace(NamedTuple):
     step: NDArray[np.float64]  # γ
     sums: NDArray[np.float64]
     clock: NDArray[np.int64]
-    safety: NDArray[np.float64]  # γ 𝓛
+    safety: float  # γ 𝓛
+    caution: NDArray[np.float64]  # a factor of it
     automatic: bool
 
 
-def new_pace(problem: Any, step_size: Any) -> Pace:
-    """The given step, or a safe one to begin with: SAFETY / max L_i."""
+def new_pace(problem: Any, step_size: Any, *, means: bool) -> Pace:
+    """The given step, or a safe one to begin with: SAFETY / max L_i. `means`: whether snapshots are means."""
+    safety = SAFETY_OF_MEANS if means else SAFETY
     automatic = isinstance(step_size, str)
     if automatic:
         largest = float(problem.smoothness.max())
@@ -61,7 +63,7 @@ def new_pace(problem: Any, step_size: Any) -> Pace:
     else:
         step = float(step_size)
     clock = np.array([0, max(FEWEST, problem.n // 8)])
-    return Pace(np.array([step]), np.zeros(4), clock, np.array([SAFETY]), automatic)
+    return Pace(np.array([step]), np.zeros(4), clock, safety, np.ones(1), automatic)
 
 
 def check_step_size(owner: Any, step_size: Any) -> None:
@@ -97,7 +99,7 @@ def brake(pace, drift, rows, i, wait, energy, product):
         overshoot = energy * step / product  # the row's margin changes by so many times its distance
         if overshoot * energy * step * (pace.clock[COUNT] + 1) > wait * sums[PRODUCT]:
             sums[LARGEST] = max(energy / product, sums[LARGEST])
-            _set_step(pace, drift, rows, i, pace.safety[0] / sums[LARGEST])
+            _set_step(pace, drift, rows, i, pace.caution[0] * pace.safety / sums[LARGEST])
 
 
 @inline
@@ -110,7 +112,7 @@ def keep_pace(pace, drift, rows, i, limit):
         return
     if sums[ENERGY] > 0.0 and sums[PRODUCT] > 0.0:
         sums[LARGEST] = max(sums[ENERGY] / sums[PRODUCT], FORGET * sums[LARGEST])
-        step = min(pace.safety[0] / sums[LARGEST], GROWTH * pace.step[0], limit)
+        step = min(pace.caution[0] * pace.safety / sums[LARGEST], GROWTH * pace.step[0], limit)
         _set_step(pace, drift, rows, i, step)
     before = max(sums[ENERGY] * pace.clock[EVERY] / count, 0.5 * sums[BEFORE])  # a new bin begins with little
     new_block(pace)

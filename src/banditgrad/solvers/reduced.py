@@ -33,7 +33,7 @@ from banditgrad.solvers.guard import (
     penalty_cost,
 )
 from banditgrad.solvers.pace import (
-    SAFETY_OF_MEANS,
+    SAFETY,
     Pace,
     brake,
     bursts,
@@ -132,7 +132,8 @@ class Reduced(Solver):
         return False
 
     def start(self, problem: Any, w: Vector, seed: Any) -> ReducedState:
-        pace = new_pace(problem, self.step_size)
+        pace = new_pace(problem, self.step_size, means=self.wants_mean())
+        pace.caution[0] = SAFETY / pace.safety  # until there is a mean
         bins = self.bins(problem, pace.step[0])
         drift = new_drift(problem, w, pace.step[0], mean=self.wants_mean())
         state = ReducedState(
@@ -145,7 +146,7 @@ class Reduced(Solver):
             batch=new_batch(problem.n, 1),
             pace=pace,
             guard=new_guard(problem, w),
-            stability=new_stability(problem, automatic=pace.automatic, table=bins is None),
+            stability=new_stability(problem, automatic=pace.automatic),
         )
         if bins is None:
             _fill_table(problem.parts, state, w)
@@ -172,7 +173,7 @@ def _reduced(parts, state, sampler, steps):
     memory = clock[LEFT] < 0  # SAGA
     one_nth = 1.0 / n
     a_unit = one_nth * one_nth
-    if memory and state.pace.automatic and steps > 0 and state.stability.until[0] == 0:
+    if memory and state.pace.automatic and steps > 0 and state.stability.limit[0] == math.inf:
         _stabilise(parts, state, sampler)
     for step in range(steps):
         if clock[LEFT] == 0:
@@ -229,10 +230,7 @@ def _check(parts, state, sampler):
         guard.clock[UNTIL] = guard.clock[GAP]
     else:
         _begin_anew(parts, state)
-        gap = 0
-    state.stability.until[0] -= gap
-    if state.stability.until[0] <= 0:
-        _stabilise(parts, state, sampler)
+    _stabilise(parts, state, sampler)
 
 
 @inline
@@ -281,7 +279,7 @@ def _take_snapshot(parts, state, sampler):
     for j in range(snapshot.size):
         snapshot[j] = drift.total[j] / clock[LENGTH] if mean else drift.w[j]
     if mean:
-        state.pace.safety[0] = SAFETY_OF_MEANS
+        state.pace.caution[0] = 1.0
     _full_gradient(parts, snapshot, state.table, drift.g)
     if state.pace.automatic:
         value = _mean_term(parts, state.table) + penalty_cost(guard, snapshot)
@@ -290,9 +288,7 @@ def _take_snapshot(parts, state, sampler):
                 drift.w[j] = snapshot[j]
             _begin_anew(parts, state)
             _full_gradient(parts, snapshot, state.table, drift.g)
-        state.stability.until[0] -= clock[LENGTH]
-        if state.stability.until[0] <= 0:
-            _stabilise(parts, state, sampler)
+        _stabilise(parts, state, sampler)
     for j in range(drift.total.size):
         drift.total[j] = 0.0
     drift.depart()
