@@ -1,5 +1,6 @@
 """The problem F(w) = (1/n) Σ_i φ_i(w) + λ r(w), equation (1): data, loss and penalty, and what can be asked of them."""
 
+import copy
 import math
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -148,6 +149,15 @@ class Problem:
     def __repr__(self) -> str:
         shape = f"{self.n} x {self.d}, {type(self.parts.rows).__name__.lower()}"
         return f"Problem({shape}, loss={self.loss}, penalty={self.penalty}, fit_intercept={self.fit_intercept})"
+
+    def with_loss(self, loss: Any) -> "Problem":
+        """The same rows, targets and penalty with another loss."""
+        other = copy.copy(self)
+        for name in ("smoothness", "gradient_bounds", "_value_at_zero", "_optimality_at_zero", "_column_curvatures"):
+            vars(other).pop(name, None)
+        other.loss = loss
+        other.parts = self.parts._replace(terms=self.parts.terms._replace(loss=loss, bend=_bend(loss)))
+        return other
 
     @property
     def dimension(self) -> int:

@@ -51,7 +51,7 @@ class Descent:
         l1, l2 = problem.shrinkage
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
-        self.view, self.curvature, self.share, self._full = view, curvature, share, full
+        self._problem, self.view, self.curvature, self.share, self._full = problem, view, curvature, share, full
         self._curve, self._idle = np.inf, 0  # of the last model along its step; steps that promise only rounding
         self._exact, self._lost = False, 0.0  # whether the next model is; what slow steps on samples have cost
         if share < 1.0:
@@ -121,6 +121,8 @@ class Descent:
             self._curve = np.inf
         elif self._idle < PATIENCE and curve > SETTLED * scale and falls:
             self._search(v)  # the promise is lost in rounding, the curve, which knows no cancellation, still falls
+        elif self._may_fall(scale):
+            self._raise_caution()
         else:
             self.settled = True
 
@@ -143,6 +145,13 @@ class Descent:
                 self._take_all_rows()
         elif self.predicted > STALE * before and abs(self.kept - 1.0) < RIGHT:
             self.curvature.effort = min(2.0 * self.curvature.effort, MOST_EFFORT)
+
+    def _may_fall(self, scale: float) -> bool:
+        """Whether F falls by more than rounding along some coordinate, though the model, where all rows are straight,
+        does not tell: with o for `Problem.optimality`, by at least o² / 2d along one of them."""
+        if not self.view.all:
+            return False
+        return self._problem.optimality(self.w, self.gradient) ** 2 > 2.0 * self.w.size * ROUNDING * scale
 
     def _beware(self) -> None:
         """After a model that led nowhere: model all rows, and if it did so already, take none for straight."""
