@@ -37,7 +37,8 @@ test-numba-quick: .venv-numba-oldest/.ready
 test-slow: $(TEST_READY)
 	$(BIN)/python -m pytest -m slow
 
-# Does every fit reach the minimum? Hours; the real sets are found through BANDITGRAD_DATA.
+# Does every fit reach the minimum? Many hours; the real sets are found through BANDITGRAD_DATA.
+# Stopped, it goes on where it was; `rm out/zoo.jsonl` begins anew.
 zoo: $(TEST_READY)
 	$(BIN)/python benchmarks/zoo.py
 
