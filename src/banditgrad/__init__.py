@@ -16,6 +16,7 @@ from banditgrad._jit import kernel
 from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
 from banditgrad.minimise import History, Progress, Reason, Result, minimise
+from banditgrad.path import Path, path
 from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
 from banditgrad.problem import Problem
 from banditgrad.samplers import Auto, Importance, Mabs, RecentNorm, Replay, Sampler, Sampling, Setup, Uniform, Vrb
@@ -38,6 +39,7 @@ __all__ = [
     "Logistic",
     "Mabs",
     "PNorm",
+    "Path",
     "Problem",
     "Progress",
     "ProxSgd",
@@ -65,6 +67,7 @@ __all__ = [
     "datasets",
     "kernel",
     "minimise",
+    "path",
 ]
 
 

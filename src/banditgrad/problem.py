@@ -1,5 +1,6 @@
 """The problem F(w) = (1/n) Σ_i φ_i(w) + λ r(w), equation (1): data, loss and penalty, and what can be asked of them."""
 
+import copy
 import math
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -93,6 +94,9 @@ def _bend(loss: Any) -> Any:
     return FusedBend(bound) if hasattr(loss, "expansion") else ExactBend(bound)
 
 
+PENALISED = ("_value_at_zero", "_optimality_at_zero")  # cached numbers of a `Problem` that its penalty is part of
+
+
 class Parts(NamedTuple):
     """The data term of a problem as kernels take it."""
 
@@ -148,6 +152,14 @@ class Problem:
     def __repr__(self) -> str:
         shape = f"{self.n} x {self.d}, {type(self.parts.rows).__name__.lower()}"
         return f"Problem({shape}, loss={self.loss}, penalty={self.penalty}, fit_intercept={self.fit_intercept})"
+
+    def with_penalty(self, penalty: Any) -> "Problem":
+        """The same data and loss with another penalty; nothing is copied or checked again."""
+        other = copy.copy(self)
+        for name in PENALISED:
+            other.__dict__.pop(name, None)
+        other.penalty = check_part(penalty, Penalty, "penalty")
+        return other
 
     @property
     def dimension(self) -> int:
