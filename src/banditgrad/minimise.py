@@ -143,8 +143,8 @@ def minimise(
     w0 : array, optional
         Where to start; zero unless given.
     tol : float
-        Stop when `Problem.optimality`, the norm of the gradient mapping in units of the columns, is at most tol times
-        what it was at w0. Looked at with every record.
+        Stop when `Problem.relative_optimality` is at most tol: the norm of the gradient mapping relative to what it is
+        at zero, wherever the run starts, and to √F. Looked at with every record.
     time_limit : float, optional
         Seconds of solver work after which to stop. With it, or with tol, the length of the run is not known beforehand,
         and samplers are told so.
@@ -220,8 +220,7 @@ class _Run:
         return self.steps * self.rows_per_step / self.problem.n
 
     def go(self, tol: float, time_limit: float | None, record_every: float, callback: Any, show: Any) -> Reason:
-        w, _ = self.record()
-        target = tol * self.distance(w) if tol > 0.0 else 0.0
+        self.record()
         interval = max(1, round(record_every * self.problem.n / self.rows_per_step))
         while self.steps < self.total_steps:
             stop = min(self.steps + interval, self.total_steps)
@@ -238,7 +237,7 @@ class _Run:
                 return Reason.CALLBACK
             if time_limit is not None and self.seconds >= time_limit:
                 return Reason.TIME_LIMIT
-            if self.solver.finished(self.state) or (tol > 0.0 and self.distance(w) <= target):
+            if self.solver.finished(self.state) or self.converged(w, value, tol):
                 return Reason.CONVERGED
         return Reason.PASSES_DONE
 
@@ -276,14 +275,16 @@ class _Run:
         known = self.solver.known(self.problem, self.state)
         return self.problem.value(w) if known is None else known.value
 
-    def distance(self, w: NDArray[np.float64]) -> float:
-        """`Problem.optimality` at w; this work counts."""
+    def converged(self, w: NDArray[np.float64], value: float, tol: float) -> bool:
+        """Whether w meets tol; this work counts."""
+        if tol == 0.0:
+            return False
         begin = time.perf_counter()
         known = self.solver.known(self.problem, self.state)
         gradient = None if known is None else known.gradient
-        norm = self.problem.optimality(w, gradient)
+        optimality = self.problem.relative_optimality(w, value, gradient)
         self.seconds += time.perf_counter() - begin
-        return norm
+        return optimality <= tol
 
     def result(self, reason: Reason) -> Result:
         w = self.solver.iterate(self.problem, self.state)

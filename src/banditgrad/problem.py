@@ -254,6 +254,25 @@ class Problem:
         _prox_each(self.penalty, moved, 1.0 / h, self.d)
         return float(np.linalg.norm(np.sqrt(h) * (w - moved)))
 
+    def relative_optimality(
+        self, w: ArrayLike, value: float | None = None, gradient: Vector | None = None
+    ) -> float:
+        """What `tol` bounds: `optimality`, o, relative to what it is at zero, and where F has not all but vanished, to F.
+
+            max( o(w) / o(0),  min( o(w) / √F(w), √(F(w) / F(0)) ) )
+
+        ½ o² is in units of F. Where F falls by orders of magnitude, as on separable data, a gradient that is small
+        beside that at zero can still be large beside what is left. F(w) and ∇f(w) are computed unless given.
+        """
+        value = abs(self.value(w) if value is None else value)
+        norm, start = self.optimality(w, gradient), abs(self._value_at_zero)
+        left = min(_ratio(norm, math.sqrt(value)), math.sqrt(_ratio(value, start)))
+        return max(_ratio(norm, self._optimality_at_zero), left)
+
+    @cached_property
+    def _optimality_at_zero(self) -> float:
+        return self.optimality(np.zeros(self.dimension))
+
     @cached_property
     def _column_curvatures(self) -> Vector:
         curvatures = column_curvatures(self)
@@ -316,6 +335,11 @@ def _vector(values: ArrayLike, n: int, name: str) -> Vector:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} has a NaN or an infinity at position {np.flatnonzero(~np.isfinite(array))[0]}.")
     return array
+
+
+def _ratio(a: float, b: float) -> float:
+    """a / b for numbers that are not negative; 0 / 0 is 0."""
+    return a / b if b > 0.0 else (math.inf if a > 0.0 else 0.0)
 
 
 def _weights(values: ArrayLike, n: int) -> Vector:
