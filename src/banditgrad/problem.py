@@ -254,9 +254,7 @@ class Problem:
         _prox_each(self.penalty, moved, 1.0 / h, self.d)
         return float(np.linalg.norm(np.sqrt(h) * (w - moved)))
 
-    def relative_optimality(
-        self, w: ArrayLike, value: float | None = None, gradient: Vector | None = None
-    ) -> float:
+    def relative_optimality(self, w: ArrayLike, value: float | None = None, gradient: Vector | None = None) -> float:
         """What `tol` bounds: `optimality`, o, relative to what it is at zero, and where F has not all but vanished, to F.
 
             max( o(w) / o(0),  min( o(w) / √F(w), √(F(w) / F(0)) ) )
