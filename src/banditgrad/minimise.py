@@ -144,7 +144,8 @@ def minimise(
         Where to start; zero unless given.
     tol : float
         Stop when `Problem.relative_optimality` is at most tol: the norm of the gradient mapping relative to what it is
-        at zero, wherever the run starts, and to √F. Looked at with every record.
+        at zero, wherever the run starts, and to √F. A solver with a model of F, `SampledNewton`, goes on while that
+        promised its last step more than tol² F. Looked at with every record.
     time_limit : float, optional
         Seconds of solver work after which to stop. With it, or with tol, the length of the run is not known beforehand,
         and samplers are told so.
@@ -281,8 +282,8 @@ class _Run:
             return False
         begin = time.perf_counter()
         known = self.solver.known(self.problem, self.state)
-        gradient = None if known is None else known.gradient
-        optimality = self.problem.relative_optimality(w, value, gradient)
+        told = (None, 0.0) if known is None else (known.gradient, known.predicted)
+        optimality = self.problem.relative_optimality(w, value, *told)
         self.seconds += time.perf_counter() - begin
         return optimality <= tol
 

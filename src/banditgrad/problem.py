@@ -254,17 +254,20 @@ class Problem:
         _prox_each(self.penalty, moved, 1.0 / h, self.d)
         return float(np.linalg.norm(np.sqrt(h) * (w - moved)))
 
-    def relative_optimality(self, w: ArrayLike, value: float | None = None, gradient: Vector | None = None) -> float:
-        """What `tol` bounds: `optimality`, o, relative to what it is at zero, and where F has not all but vanished, to F.
+    def relative_optimality(
+        self, w: ArrayLike, value: float | None = None, gradient: Vector | None = None, predicted: float = 0.0
+    ) -> float:
+        """What `tol` bounds: `optimality`, o, relative to that at zero and, where F has not all but vanished, to F.
 
-            max( o(w) / o(0),  min( o(w) / √F(w), √(F(w) / F(0)) ) )
+            max( o(w) / o(0),  min( max(o(w), √predicted) / √F(w), √(F(w) / F(0)) ) )
 
         ½ o² is in units of F. Where F falls by orders of magnitude, as on separable data, a gradient that is small
         beside that at zero can still be large beside what is left. F(w) and ∇f(w) are computed unless given.
+        `predicted` is what F might still fall by according to somebody who knows more of the curvature than o does.
         """
         value = abs(self.value(w) if value is None else value)
         norm, start = self.optimality(w, gradient), abs(self._value_at_zero)
-        left = min(_ratio(norm, math.sqrt(value)), math.sqrt(_ratio(value, start)))
+        left = min(_ratio(max(norm, math.sqrt(max(predicted, 0.0))), math.sqrt(value)), math.sqrt(_ratio(value, start)))
         return max(_ratio(norm, self._optimality_at_zero), left)
 
     @cached_property

@@ -182,7 +182,7 @@ def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
             return False
         descent = state.begin(view, hold=HOLD)
         for _ in range(STEPS):
-            if descent.settled or descent.promised < NOISE * abs(descent.value) * d / m:
+            if descent.settled or descent.predicted < NOISE * abs(descent.value) * d / m:
                 break
             descent.step(COARSE)
         if np.isfinite(descent.value):
