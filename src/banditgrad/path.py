@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from banditgrad.minimise import Result, minimise
 from banditgrad.penalties import Zero
 from banditgrad.problem import Problem
-from banditgrad.samplers import Sampler
+from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers import Solver
 
 Vector = NDArray[np.float64]
@@ -94,7 +94,7 @@ def path(
     callback : callable, optional
         Called after each fit with its strength and its `Result`; a true answer ends the path there.
     """
-    grid = alpha_grid(problem, alphas) if isinstance(alphas, (int, np.integer)) else decreasing(alphas)
+    grid = alpha_grid(problem, int(alphas)) if isinstance(alphas, (int, np.integer)) else decreasing(alphas)
     follower = Follower(problem, solver, sampler, passes=passes, tol=tol, seed=seed)
     results: list[Result] = []
     for alpha in grid:
@@ -121,7 +121,8 @@ class Follower:
         _expect_strength(problem)
         self.problem, self.w = problem, null_model(problem)
         self._options = {"passes": passes, "tol": tol}
-        self._solver, self._sampler = solver, sampler
+        self._solver = solver
+        self._sampler: Sampler | Sampling | str = sampler
         self._seeds = np.random.SeedSequence(seed) if not isinstance(seed, np.random.SeedSequence) else seed
 
     def minimise(self, alpha: float, w0: Vector | None = None, **options: Any) -> Result:
