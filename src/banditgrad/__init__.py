@@ -16,6 +16,7 @@ from banditgrad._jit import kernel
 from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
 from banditgrad.minimise import History, Progress, Reason, Result, minimise
+from banditgrad.path import Path, path
 from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
 from banditgrad.problem import Problem
 from banditgrad.samplers import (
@@ -55,6 +56,7 @@ __all__ = [
     "Logistic",
     "Mabs",
     "PNorm",
+    "Path",
     "Problem",
     "Progress",
     "ProxSgd",
@@ -84,6 +86,7 @@ __all__ = [
     "kernel",
     "linear_model",
     "minimise",
+    "path",
 ]
 
 

@@ -1,5 +1,6 @@
 """The only driver loop: passes over the data, records, stopping."""
 
+import copy
 import enum
 import math
 import sys
@@ -108,7 +109,7 @@ class Progress:
 def minimise(
     problem: Problem,
     solver: Solver | str = "auto",
-    sampler: Sampler | str = "auto",
+    sampler: Sampler | Sampling | str = "auto",
     *,
     passes: float = 50,
     seed: Any = None,
@@ -131,7 +132,8 @@ def minimise(
         Neither has a step to choose.
     sampler : Sampler or "auto"
         `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not, or `Uniform`
-        where the solver does not ask it, as `SampledNewton` with the squared loss or few rows.
+        where the solver does not ask it, as `SampledNewton` with the squared loss or few rows. The `sampling` of an
+        earlier `Result` over the same rows goes on from a copy with what it has learned.
         Solvers draw ahead, in blocks of 128 rows, or n/64 if these are fewer, or one batch if that is more: a draw does
         not know the feedback of up to two blocks before it yet, and the sampling of the result not that of the last.
     passes : float
@@ -160,7 +162,8 @@ def minimise(
     _check(problem, passes, tol, time_limit, record_every)
     problem.check_rows()
     chosen_solver: Solver = _chosen(solver, Solver, lambda: automatic_solver(problem), "solver")
-    chosen_sampler: Sampler = _chosen(sampler, Sampler, Auto if chosen_solver.draws(problem) else Uniform, "sampler")
+    automatic_sampler = Auto if chosen_solver.draws(problem) else Uniform
+    chosen_sampler = _resumed(sampler, problem) or _chosen(sampler, Sampler, automatic_sampler, "sampler")
     open_ended = time_limit is not None or tol > 0.0
     run = _Run(problem, chosen_solver, chosen_sampler, passes, seed, w0, record_variance, open_ended)
     reason = Reason.PASSES_DONE
@@ -181,7 +184,7 @@ class _Run:
         self,
         problem: Problem,
         solver: Solver,
-        sampler: Sampler,
+        sampler: Sampler | Sampling,
         passes: float,
         seed: Any,
         w0: ArrayLike | None,
@@ -196,13 +199,16 @@ class _Run:
             raise ValueError("w0 has a NaN or an infinity.")
         bounds = problem.gradient_bounds
         sampler_seed, solver_seed = _two_seeds(seed)
-        self.sampling = sampler.start(
-            problem.n,
-            horizon=None if open_ended else self.total_steps * self.rows_per_step,
-            seed=sampler_seed,
-            smoothness=problem.smoothness,
-            bounds=None if bounds is None else (bounds / problem.n) ** 2,
-        )
+        if isinstance(sampler, Sampling):
+            self.sampling = copy.deepcopy(sampler)
+        else:
+            self.sampling = sampler.start(
+                problem.n,
+                horizon=None if open_ended else self.total_steps * self.rows_per_step,
+                seed=sampler_seed,
+                smoothness=problem.smoothness,
+                bounds=None if bounds is None else (bounds / problem.n) ** 2,
+            )
         self.state = solver.start(problem, w, solver_seed)
         solver.advance(problem, self.state, self.sampling.state, 0)  # compiles, so that it does not count
         problem.compile()
@@ -311,6 +317,15 @@ def _two_seeds(seed: Any) -> list[np.random.SeedSequence]:
     else:
         seed = np.random.SeedSequence(seed)
     return seed.spawn(2)
+
+
+def _resumed(sampler: Any, problem: Problem) -> Sampling | None:
+    """The sampling of an earlier run, to go on with."""
+    if not isinstance(sampler, Sampling):
+        return None
+    if sampler.n != problem.n:
+        raise ValueError(f"The sampling given is over {sampler.n} rows, and the problem has {problem.n}.")
+    return sampler
 
 
 def _chosen(value: Any, kind: type, automatic: Callable[[], Any], name: str) -> Any:

@@ -94,6 +94,11 @@ def _bend(loss: Any) -> Any:
     return FusedBend(bound) if hasattr(loss, "expansion") else ExactBend(bound)
 
 
+# The cached numbers of a `Problem` that depend on its penalty, and on its loss.
+OF_PENALTY = ("_value_at_zero", "_optimality_at_zero")
+OF_LOSS = (*OF_PENALTY, "smoothness", "gradient_bounds", "_column_curvatures")
+
+
 class Parts(NamedTuple):
     """The data term of a problem as kernels take it."""
 
@@ -153,10 +158,18 @@ class Problem:
     def with_loss(self, loss: Any) -> "Problem":
         """The same rows, targets and penalty with another loss."""
         other = copy.copy(self)
-        for name in ("smoothness", "gradient_bounds", "_value_at_zero", "_optimality_at_zero", "_column_curvatures"):
+        for name in OF_LOSS:
             vars(other).pop(name, None)
         other.loss = loss
         other.parts = self.parts._replace(terms=self.parts.terms._replace(loss=loss, bend=_bend(loss)))
+        return other
+
+    def with_penalty(self, penalty: Any) -> "Problem":
+        """The same data and loss with another penalty; nothing is copied or checked again."""
+        other = copy.copy(self)
+        for name in OF_PENALTY:
+            vars(other).pop(name, None)
+        other.penalty = check_part(penalty, Penalty, "penalty")
         return other
 
     @property

@@ -175,7 +175,8 @@ def _step_smoothly(state: SampledNewtonState) -> None:
 def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     """Come near the minimiser and look at all rows; False where the sampler drew what is not a row."""
     start = np.zeros(problem.dimension) if state.dual is not None else state.w
-    if state.samples and not approach(problem, state, sampler):
+    warm = state.dual is None and bool(state.w.any())  # samples would lead away again
+    if state.samples and not warm and not approach(problem, state, sampler):
         return False
     descent = state.begin(View(problem))
     if state.w is not start and not descent.value <= problem.value(start):  # samples or the dual led nowhere
