@@ -278,6 +278,8 @@ class Problem:
         """
         value = abs(self.value(w) if value is None else value)
         norm, start = self.optimality(w, gradient), abs(self._value_at_zero)
+        if norm == 0.0:
+            return 0.0
         left = min(_ratio(max(norm, math.sqrt(max(predicted, 0.0))), math.sqrt(value)), math.sqrt(_ratio(value, start)))
         return max(_ratio(norm, self._optimality_at_zero), left)
 

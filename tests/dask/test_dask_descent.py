@@ -69,7 +69,7 @@ def test_it_converges_even_if_every_inner_loop_goes_astray(l1, l2, kind):
     least = bg.minimise(task, passes=2000, seed=0, tol=1e-12).value
     descent = descend(task, moves[kind], rounds=1000)
     assert descent.here.value - least < 1e-9
-    assert descent.mapping(descent.here) < 1e-4
+    assert descent.optimality(descent.here) < 1e-4
 
 
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-4), (1e-3, 0.0), (1e-4, 1e-4)])

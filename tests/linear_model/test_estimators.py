@@ -83,10 +83,11 @@ def test_large_single_precision_rows_are_not_copied(rows, monkeypatch):
 
 def test_same_seed_same_bits_and_threads_do_not_matter(three_classes):
     X, y = three_classes
-    models = [BanditClassifier(random_state=3, n_jobs=jobs).fit(X, y) for jobs in (1, 2, -1)]
+    drawing = BanditClassifier(solver="proxsvrg", random_state=3)
+    models = [clone(drawing).set_params(n_jobs=jobs).fit(X, y) for jobs in (1, 2, -1)]
     for model in models[1:]:
         assert np.array_equal(model.coef_, models[0].coef_)
-    assert not np.array_equal(models[0].coef_, BanditClassifier(random_state=4).fit(X, y).coef_)
+    assert not np.array_equal(models[0].coef_, clone(drawing).set_params(random_state=4).fit(X, y).coef_)
     assert models[0].coef_.shape == (3, 5)
     assert models[0].score(X, y) > 0.8
     np.testing.assert_allclose(models[0].predict_proba(X).sum(axis=1), 1.0)
@@ -108,7 +109,7 @@ def test_warm_start_goes_on_and_means_the_same_tol(rows):
     model = BanditClassifier(random_state=0, warm_start=True, alpha=1e-2, tol=1e-6).fit(X, y)
     first, w = model.n_iter_, model.coef_.copy()
     model.fit(X, y)
-    assert model.n_iter_ == 1 < first
+    assert model.n_iter_ <= 2 < first  # a look, and a model that says that nothing is left
     np.testing.assert_allclose(model.coef_, w, atol=1e-4)
     with pytest.raises(ValueError, match="warm_start needs data like that of the last fit"):
         model.fit(X[:, :3], y)

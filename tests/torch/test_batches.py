@@ -15,6 +15,7 @@ from banditgrad.torch.batch_stream import MAX_OUTSTANDING
 EAGER = bg.RecentNorm(theta=0.1, memory=0.0)  # p jumps with every feedback
 
 
+@pytest.mark.filterwarnings("ignore:.*an epoch went by without feedback")
 @pytest.mark.parametrize("guard", [True, False])
 @pytest.mark.parametrize(
     ("options", "sizes"),
