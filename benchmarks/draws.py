@@ -1,12 +1,12 @@
-"""What one draw + probability + update costs: our urn beside a Fenwick tree, the bare arithmetic and the floor.
+"""What one draw + probability + update costs: our weighted sampler, a Fenwick tree, the bare arithmetic and the floor.
 
 One process, contenders interleaved, minima over rounds: only ratios within one run mean anything.
 
     floor        a uniform index, one read, one write
     arithmetic   a uniform index, then p_i and the update of w_i and W: what is left if drawing were free
     tree         the same step on a Fenwick tree of linear weights, O(log n) as the paper has it
-    urn          the same step on the structure banditgrad uses, one draw at a time
-    lots         the same, 128 draws at a time and then their updates, as solvers do it
+    weighted          the same step on the structure banditgrad uses, one draw at a time
+    blocks         the same, 128 draws at a time and then their updates, as solvers do it
 
 "Piling up" multiplies the drawn weight by exp(x) for a constant x, so that few items soon hold everything; the tree,
 whose linear weights overflow, sits that out.
@@ -25,14 +25,14 @@ from rich.table import Table
 import banditgrad as bg
 from banditgrad._jit import bridge, inline
 from banditgrad._random import below, new_stream, peek, skip, unit
+from banditgrad.samplers.blocks import new_block
 from banditgrad.samplers.floors import EvenFloor, mixed_draws
-from banditgrad.samplers.lots import new_lot
-from banditgrad.samplers.urn import empty_urn, fill
+from banditgrad.samplers.weighted import fill, new_weighted_sampler
 from race.display import keep
 
 ETA = 0.4
 STEPS = 200_000
-LOT = 128
+BLOCK = 128
 
 
 @bridge
@@ -109,22 +109,22 @@ def tree_steps(fenwick, stream, steps, strength, cubic):
 
 
 @bg.kernel
-def urn_steps(urn, stream, steps, strength, cubic):
-    n = urn.where.size
+def weighted_steps(weighted, stream, steps, strength, cubic):
+    n = weighted.where.size
     for _ in range(steps):
-        i = urn.pick(stream, ETA)
-        p = (1.0 - ETA) * urn.share(i) + ETA / n
+        i = weighted.pick(stream, ETA)
+        p = (1.0 - ETA) * weighted.share(i) + ETA / n
         x = _dose(strength, cubic, n * p)
-        urn.multiply(i, math.exp(x))
+        weighted.multiply(i, math.exp(x))
 
 
 @bg.kernel
-def lot_steps(urn, floor, lot, stream, steps, strength, cubic):
-    for _ in range(steps // lot.i.size):
-        mixed_draws(floor, urn, stream, ETA, lot)
-        for t in range(lot.i.size):
-            lot.other[t] = math.exp(_dose(strength, cubic, lot.n * lot.p[t]))
-        urn.multiply_many(lot, lot.i.size)
+def block_steps(weighted, floor, block, stream, steps, strength, cubic):
+    for _ in range(steps // block.i.size):
+        mixed_draws(floor, weighted, stream, ETA, block)
+        for t in range(block.i.size):
+            block.other[t] = math.exp(_dose(strength, cubic, block.n * block.p[t]))
+        weighted.multiply_many(block, block.i.size)
 
 
 def lognormal(rng, n):
@@ -152,16 +152,21 @@ REGIMES = {
 def measure(n, regime, rounds):
     weights, strength, cubic = REGIMES[regime]
     weights = weights(np.random.default_rng(0), n)
-    urn, other_urn, tree, stream = empty_urn(n), empty_urn(n), fenwick(weights), new_stream(0)
-    fill(urn, weights)
-    fill(other_urn, weights)
-    floor, lot = EvenFloor(1.0 / n), new_lot(n, LOT)
+    weighted, other_sampler, tree, stream = (
+        new_weighted_sampler(n),
+        new_weighted_sampler(n),
+        fenwick(weights),
+        new_stream(0),
+    )
+    fill(weighted, weights)
+    fill(other_sampler, weights)
+    floor, block = EvenFloor(1.0 / n), new_block(n, BLOCK)
     runs = {
         "floor": lambda: floor_steps(weights, stream, STEPS),
         "arithmetic": lambda: arithmetic_steps(weights, stream, STEPS, strength, cubic),
         "tree": lambda: tree_steps(tree, stream, STEPS, strength, cubic),
-        "urn": lambda: urn_steps(urn, stream, STEPS, strength, cubic),
-        "lots": lambda: lot_steps(other_urn, floor, lot, stream, STEPS, strength, cubic),
+        "single": lambda: weighted_steps(weighted, stream, STEPS, strength, cubic),
+        "blocks": lambda: block_steps(other_sampler, floor, block, stream, STEPS, strength, cubic),
     }
     if not cubic:
         del runs["tree"]
@@ -172,7 +177,7 @@ def measure(n, regime, rounds):
             run()
             elapsed = (time.perf_counter() - begin) / STEPS * 1e9
             best[name] = min(best[name], elapsed)
-    return best, sum(array.nbytes for array in urn) / n
+    return best, sum(array.nbytes for array in weighted) / n
 
 
 def main():
@@ -182,15 +187,17 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="where a CSV file goes")
     options = parser.parse_args()
     table = Table(title="Nanoseconds per draw + probability + update", title_justify="left")
-    contenders = ("floor", "arithmetic", "tree", "urn", "lots")
-    columns = ("n", "weights", *contenders, "lots/tree", "lots/arithmetic", "bytes/item")
+    contenders = ("floor", "arithmetic", "tree", "single", "blocks")
+    columns = ("n", "weights", *contenders, "blocks/tree", "blocks/arithmetic", "bytes/item")
     for column in columns:
         table.add_column(column, justify="left" if column == "weights" else "right")
     for n in map(int, options.sizes):
         for regime in REGIMES:
             best, size = measure(n, regime, options.rounds)
             times = [f"{best[name]:.1f}" if name in best else "-" for name in contenders]
-            ratios = [f"{best['lots'] / best[name]:.2f}" if "tree" in best else "-" for name in ("tree", "arithmetic")]
+            ratios = [
+                f"{best['blocks'] / best[name]:.2f}" if "tree" in best else "-" for name in ("tree", "arithmetic")
+            ]
             table.add_row(f"{n:.0e}", regime, *times, *ratios, f"{size:.1f}")
         table.add_section()
     Console(width=110).print(table)

@@ -23,4 +23,5 @@ SAMPLERS = {
     "Vrb": bg.Vrb(),
     "RecentNorm": bg.RecentNorm(),
     "RecentNorm(mix=smoothness)": bg.RecentNorm(mix="smoothness"),
+    "EmaNorm": bg.EmaNorm(),
 }

@@ -6,8 +6,8 @@ import pytest
 import banditgrad as bg
 from banditgrad._random import new_stream
 from banditgrad.samplers.alias import new_alias_table, shares_of
-from banditgrad.samplers.lots import new_lot
-from samplers.test_urn import chi_square_passes
+from banditgrad.samplers.blocks import new_block
+from samplers.test_weighted import chi_square_passes
 
 
 @bg.kernel
@@ -17,11 +17,11 @@ def one_by_one(table, stream, counts, draws):
 
 
 @bg.kernel
-def in_lots(table, stream, lot, counts, rounds):
+def in_blocks(table, stream, block, counts, rounds):
     for _ in range(rounds):
-        table.alias_draws(stream, lot, lot.i.size)
-        for t in range(lot.i.size):
-            counts[lot.bits[t]] += 1
+        table.alias_draws(stream, block, block.i.size)
+        for t in range(block.i.size):
+            counts[block.bits[t]] += 1
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_draws_follow_the_weights(weights):
         if single:
             one_by_one(table, new_stream(5), counts, 500_000)
         else:
-            in_lots(table, new_stream(5), new_lot(n, 50), counts, 10_000)
+            in_blocks(table, new_stream(5), new_block(n, 50), counts, 10_000)
         assert chi_square_passes(counts, q)
 
 

@@ -13,7 +13,7 @@ import pytest
 import banditgrad as bg
 from banditgrad.samplers import auto
 from iterates import last_iterate
-from samplers.test_urn import chi_square_passes
+from samplers.test_weighted import chi_square_passes
 from tables import SAMPLERS
 
 N = 500
@@ -128,20 +128,20 @@ def test_a_foreign_or_damaged_state_is_refused():
         bg.Mabs().start(11).load_state_dict(good)
     with pytest.raises(ValueError, match="eta"):
         bg.Mabs(eta=0.3).start(10).load_state_dict(good)
-    for name, value in (("urn.where", 10_000), ("urn.book", -1)):
+    for name, value in (("weighted.where", 10_000), ("weighted.buckets", -1)):
         bad = {**good, name: np.full_like(good[name], value)}
         with pytest.raises(ValueError, match="damaged"):
             sampling.load_state_dict(bad)
-    bad = {**good, "urn.slots": good["urn.slots"].copy()}
-    bad["urn.slots"]["id"][:] = 2**30
+    bad = {**good, "weighted.entries": good["weighted.entries"].copy()}
+    bad["weighted.entries"]["id"][:] = 2**30
     with pytest.raises(ValueError, match="damaged"):
         sampling.load_state_dict(bad)
-    bad["urn.slots"] = good["urn.slots"].copy()
-    bad["urn.slots"]["m"] = 0.0  # nothing could ever be drawn
+    bad["weighted.entries"] = good["weighted.entries"].copy()
+    bad["weighted.entries"]["m"] = 0.0  # nothing could ever be drawn
     with pytest.raises(ValueError, match="damaged"):
         sampling.load_state_dict(bad)
-    bad = {**good, "urn.book": good["urn.book"].copy()}
-    bad["urn.book"][8:12] = 2**62  # the sums of bounds
+    bad = {**good, "weighted.buckets": good["weighted.buckets"].copy()}
+    bad["weighted.buckets"]["ends"][0, 3:7] = 2**62  # the sums of bounds
     with pytest.raises(ValueError, match="damaged"):
         sampling.load_state_dict(bad)
     sampling.load_state_dict(good)
@@ -375,13 +375,13 @@ def half_done(state):
     time.sleep(0.3)
     state.total[0] = 1.0
 
-thread = threading.Thread(target=sampling.apply, args=(lambda state: half_done(state.urn),))
+thread = threading.Thread(target=sampling.apply, args=(lambda state: half_done(state.weighted),))
 thread.start()
 inside.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(30)
-    whole = sampling.state.urn.total[0] == 1.0
+    whole = sampling.state.weighted.total[0] == 1.0
     sampling.draw()
     bg.Mabs().start(5).draw()
     os._exit(0 if whole else 1)

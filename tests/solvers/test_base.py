@@ -1,4 +1,4 @@
-"""Draws in lots, made ahead of their steps: each step divides by the p of its own draw."""
+"""Draws in blocks, made ahead of their steps: each step divides by the p of its own draw."""
 
 from typing import NamedTuple
 
@@ -7,30 +7,30 @@ import pytest
 
 import banditgrad as bg
 import reference
-from banditgrad.solvers.base import LOT_SIZE, LOTS_PER_PASS
+from banditgrad.solvers.base import BLOCK_SIZE, BLOCKS_PER_PASS
 from iterates import last_iterate
 
-N, D, STEP, SEED = LOT_SIZE * LOTS_PER_PASS, 4, 0.05, 3
+N, D, STEP, SEED = BLOCK_SIZE * BLOCKS_PER_PASS, 4, 0.05, 3
 
 
 class MovingState(NamedTuple):
     draws: np.ndarray
     made: np.ndarray
-    p: np.ndarray  # those of every other lot
+    p: np.ndarray  # those of every other block
 
     def draw(self):
         self.made[0] += 1
         return self.draws[(self.made[0] - 1) % self.draws.size]
 
     def probability(self, i):
-        return self.p[(self.made[0] - 1) // LOT_SIZE % 2, i]
+        return self.p[(self.made[0] - 1) // BLOCK_SIZE % 2, i]
 
     def update(self, i, p_i, a_i):
         pass
 
 
 class Moving(bg.Sampler):
-    """The given draws, from a p that changes with every lot."""
+    """The given draws, from a p that changes with every block."""
 
     def __init__(self, draws, p):
         self.draws, self.p = draws, p
@@ -48,10 +48,10 @@ def test_a_step_divides_by_the_p_of_its_draw(rng, name):
     """No row is drawn twice, so that the p of its draw is one number for each."""
     X = rng.standard_normal((N, D))
     y = np.where(X @ np.ones(D) + rng.standard_normal(N) > 0.0, 1.0, -1.0)
-    draws = rng.permutation(N)[: 5 * LOT_SIZE]
+    draws = rng.permutation(N)[: 5 * BLOCK_SIZE]
     p = rng.dirichlet(np.full(N, 5.0), size=2) + 0.1 / N
     then = np.ones(N)
-    then[draws] = p[np.arange(draws.size) // LOT_SIZE % 2, draws]
+    then[draws] = p[np.arange(draws.size) // BLOCK_SIZE % 2, draws]
     problem = bg.Problem(X, y)
     arguments = (X, y, "Logistic", 0.0, 0.0)
     rest = (draws, then, D)

@@ -205,7 +205,7 @@ def _inner_loop(parts, state, sampler, steps):
         if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
         i = batch.i[0]
-        prefetch(table, batch.ring.i[batch.clock[LATER]])
+        prefetch(table, batch.buffer.i[batch.clock[LATER]])
         z = drift.margin_at(parts.rows, i, gamma)
         change = parts.terms.slope(i, z) - table[i, SLOPE]
         energy = change * change * parts.norms2[i]

@@ -14,7 +14,7 @@ from banditgrad._jit import inline, kernel, outline
 LARGEST_INDEX = 2**31 - 2  # so that the number of features fits an int32 as well
 
 # What `scan` found wrong, at the byte it returns.
-BAD_LABEL, BAD_INDEX, LARGE_INDEX, LOW_INDEX, BAD_VALUE = 1, 2, 3, 4, 5
+BAD_LABEL, NO_INDEX, LARGE_INDEX, LOW_INDEX, BAD_VALUE = 1, 2, 3, 4, 5
 
 _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO, _COLON, _LARGE_E, _SMALL_E = b"\n+-.0:Ee"
 _QUERY = np.frombuffer(b"qid:", np.uint8)
@@ -74,7 +74,7 @@ def _read_row(text, at, found):
     while _KIND[_peek(text, at)] < _LINE_END:
         index, colon = _read_index(text, at)
         if index < 0:
-            return BAD_INDEX, at
+            return NO_INDEX, at
         if index > LARGEST_INDEX:
             return LARGE_INDEX, at
         if index <= previous:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from banditgrad.datasets._scan import BAD_INDEX, BAD_LABEL, LARGE_INDEX, LARGEST_INDEX, LOW_INDEX, Found, scan
+from banditgrad.datasets._scan import BAD_LABEL, LARGE_INDEX, LARGEST_INDEX, LOW_INDEX, NO_INDEX, Found, scan
 
 _INT32_MAX = 2**31 - 1
 
@@ -191,9 +191,9 @@ def _explain(wrong: int, text: bytes, at: int) -> str:
     index, colon, value = token.partition(b":")
     if wrong == BAD_LABEL:
         return f"the label {_quote(token)} is not a finite decimal number."
-    if wrong == BAD_INDEX and not colon:
+    if wrong == NO_INDEX and not colon:
         return f"{_quote(token)} has no colon; expected index:value."
-    if wrong == BAD_INDEX:
+    if wrong == NO_INDEX:
         return f"the index {_quote(index)} is not a whole number, 0 or more."
     if wrong == LARGE_INDEX:
         return f"the index {_quote(index)} is larger than {LARGEST_INDEX}."

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from banditgrad._files import write_atomically
 from banditgrad.paper import figure1, figure2, figure3, table1, text, theorem, training_time
 from banditgrad.paper.cases import Cases, is_synthetic
 from banditgrad.paper.claims import Section, markdown
@@ -18,7 +19,6 @@ from banditgrad.paper.scale import Scale
 from banditgrad.paper.store import Results, Store
 from banditgrad.paper.tasks import Task
 from banditgrad.report import Report, Table, installed_versions, this_machine, write_figures, write_html
-from banditgrad.report.files import write_atomically
 
 PARTS: dict[str, ModuleType] = {
     "table1": table1,
@@ -102,8 +102,8 @@ def _report(names: Sequence[str], scale: Scale, sections: Sequence[Section], mor
         "Section 4 of Salehi, Celis and Thiran, “Stochastic Optimization with Bandit Sampling”, recomputed. "
         "Verdicts are computed from the medians by fixed rules.\n\n"
         "Every run starts at w = 0; repeat r has seed r. MABS is Algorithm 1 with η = 0.4, mean(a²) learned and the "
-        "exponent clipped at 1; solvers draw in lots of 128 rows, or n/64 if these are fewer, so that p has learned "
-        "from all steps but those of the last two lots. IS has p ∝ L_i. Distances are to a certified F*."
+        "exponent clipped at 1; solvers draw in blocks of 128 rows, or n/64 if these are fewer, so that p has learned "
+        "from all steps but those of the last two blocks. IS has p ∝ L_i. Distances are to a certified F*."
     )
     if scale.name != "the paper's":
         summary += f"\n\nThis is a run at a smaller scale than the paper's ({scale.name})."

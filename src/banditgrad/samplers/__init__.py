@@ -2,14 +2,17 @@
 
 from banditgrad.samplers.auto import Auto
 from banditgrad.samplers.base import Sampler, SamplerState, Sampling, Setup
+from banditgrad.samplers.ema_norm import EmaNorm
 from banditgrad.samplers.importance import Importance
 from banditgrad.samplers.mabs import Mabs
+from banditgrad.samplers.recent_norm import RecentNorm
 from banditgrad.samplers.replay import Replay
-from banditgrad.samplers.rivals import RecentNorm, Vrb
 from banditgrad.samplers.uniform import Uniform
+from banditgrad.samplers.vrb import Vrb
 
 __all__ = [
     "Auto",
+    "EmaNorm",
     "Importance",
     "Mabs",
     "RecentNorm",

@@ -25,16 +25,16 @@ class AliasTable(NamedTuple):
         skip(stream, 1)
         return self.owner(cell, u)
 
-    def alias_draws(self, stream, lot, count):
-        """Draw `count` items into `lot.bits`."""
-        fill_units(stream, lot.real, count)
-        fill_bits(stream, lot.bits, count)
+    def alias_draws(self, stream, block, count):
+        """Draw `count` items into `block.bits`."""
+        fill_units(stream, block.real, count)
+        fill_bits(stream, block.bits, count)
         for t in range(count):
-            cell = index_from(lot.bits[t], stream, self.cells.size)
-            lot.bits[t] = cell
+            cell = index_from(block.bits[t], stream, self.cells.size)
+            block.bits[t] = cell
             prefetch(self.cells, cell)
         for t in range(count):
-            lot.bits[t] = self.owner(np.int64(lot.bits[t]), lot.real[t])
+            block.bits[t] = self.owner(np.int64(block.bits[t]), block.real[t])
 
     def owner(self, cell, u):
         other = self.cells[cell].other

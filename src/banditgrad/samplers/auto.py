@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from banditgrad._jit import inline
 from banditgrad._random import peek, skip, uniform_index, unit
 from banditgrad.samplers.base import Sampler, Setup
-from banditgrad.samplers.lots import NONE
-from banditgrad.samplers.rivals import RecentNorm, RecentNormState
+from banditgrad.samplers.blocks import NONE
+from banditgrad.samplers.recent_norm import RecentNorm, RecentNormState
 from banditgrad.samplers.uniform import uniform_draws
 
 WORTH = 1.5  # the gain that must be promised, and had once there was time to learn
@@ -76,7 +76,7 @@ class AutoState(NamedTuple):
             coin = unit(peek(self.stream, 0))
             skip(self.stream, 1)
             if coin < self.tilt:
-                i = self.adaptive.floor_of.mixed_draw(self.adaptive.urn, self.stream, 1.0)
+                i = self.adaptive.floor_of.mixed_draw(self.adaptive.weighted, self.stream, 1.0)
         return i
 
     def probability(self, i):
@@ -89,19 +89,19 @@ class AutoState(NamedTuple):
             self.adaptive.update(i, p_i, a_i)
         _watch(self, i, p_i, a_i)
 
-    def draw_many(self, lot):
+    def draw_many(self, block):
         if self.clock[ON] == 1:
-            self.adaptive.draw_many(lot)
+            self.adaptive.draw_many(block)
         else:
-            uniform_draws(self.stream, self.n, lot)
+            uniform_draws(self.stream, self.n, block)
             if self.tilt > 0.0:
-                self.adaptive.floor_of.tilt(self.stream, self.tilt, lot)
+                self.adaptive.floor_of.tilt(self.stream, self.tilt, block)
 
-    def learn_many(self, lot, count):
+    def learn_many(self, block, count):
         if self.clock[ON] == 1:
-            self.adaptive.learn_many(lot, count)
+            self.adaptive.learn_many(block, count)
         for t in range(count):
-            _watch(self, lot.i[t], lot.p[t], lot.a[t])
+            _watch(self, block.i[t], block.p[t], block.a[t])
 
     def statistics(self):
         return {"adaptive": bool(self.clock[ON])}

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditgrad._jit import bridge, check_part, default, kernel
 from banditgrad._random import new_stream
-from banditgrad.samplers.lots import Lot, new_lot
-from banditgrad.samplers.urn import MAX_ITEMS
+from banditgrad.samplers.blocks import Block, new_block
+from banditgrad.samplers.weighted import MAX_ITEMS
 
-LARGEST_LOT = 4096
+LARGEST_BLOCK = 4096
 
 
 @bridge
@@ -45,18 +45,18 @@ class SamplerState(Protocol):
         ...
 
     @default
-    def draw_many(self, lot):
-        """Draw a whole `Lot`, all from one p: its i and p."""
-        for t in range(lot.i.size):
+    def draw_many(self, block):
+        """Draw a whole `Block`, all from one p: its i and p."""
+        for t in range(block.i.size):
             i = self.draw()
-            lot.i[t] = i
-            lot.p[t] = self.probability(i) if i >= 0 and i < lot.n else 1.0
+            block.i[t] = i
+            block.p[t] = self.probability(i) if i >= 0 and i < block.n else 1.0
 
     @default
-    def learn_many(self, lot, count):
+    def learn_many(self, block, count):
         """Learn from the a of its first `count` places."""
         for t in range(count):
-            self.update(lot.i[t], lot.p[t], lot.a[t])
+            self.update(block.i[t], block.p[t], block.a[t])
 
 
 class Setup(NamedTuple):
@@ -136,13 +136,13 @@ class Sampling:
 
     def _open(self) -> None:
         self._lock = threading.Lock()  # compiled code runs without the GIL
-        self._room = new_lot(self.n, 0)
+        self._last_block = new_block(self.n, 0)
         with _no_fork:
             _open_samplings.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies, which never share arrays with the original: they would not share its lock."""
-        own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_room")}
+        own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_last_block")}
         return {**own, "state": self.apply(copy.deepcopy)}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
@@ -154,11 +154,11 @@ class Sampling:
         with self._lock:
             return function(self.state, *args)
 
-    def _lot(self, size: int) -> Lot:
+    def _block(self, size: int) -> Block:
         """Room for `size` draws: that of the last time if it had the same size."""
-        if self._room.i.size != size:
-            self._room = new_lot(self.n, size)
-        return self._room
+        if self._last_block.i.size != size:
+            self._last_block = new_block(self.n, size)
+        return self._last_block
 
     def draw(self, size: int | None = None) -> tuple[Any, Any]:
         """Draw `size` indices with replacement, all from the same p; return them and their probabilities."""
@@ -168,9 +168,9 @@ class Sampling:
         i, p = np.empty(count, np.int64), np.empty(count)
         with self._lock:
             for piece in _pieces(count):
-                lot = self._lot(piece.stop - piece.start)
-                _draw(self.state, lot)
-                i[piece], p[piece] = lot.i, lot.p
+                block = self._block(piece.stop - piece.start)
+                _draw(self.state, block)
+                i[piece], p[piece] = block.i, block.p
         if count and not (i.min() >= 0 and i.max() < self.n):
             who = type(self.sampler).__name__
             raise IndexError(f"{who} drew an index outside 0..{self.n - 1}: a fault in the sampler.")
@@ -191,9 +191,9 @@ class Sampling:
             raise ValueError(f"p must hold probabilities above 0 and up to 1, got {p.min()} to {p.max()}.")
         with self._lock:
             for piece in _pieces(i.size):
-                lot = self._lot(piece.stop - piece.start)
-                lot.i[:], lot.p[:], lot.a[:] = i[piece], p[piece], a[piece]
-                _learn(self.state, lot)
+                block = self._block(piece.stop - piece.start)
+                block.i[:], block.p[:], block.a[:] = i[piece], p[piece], a[piece]
+                _learn(self.state, block)
 
     def probability(self, i: ArrayLike) -> Any:
         """p_i, the probability with which a draw made now gives item i."""
@@ -274,7 +274,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 def _pieces(count: int) -> list[slice]:
     """0..count in pieces that the processor's cache can hold."""
-    return [slice(first, min(first + LARGEST_LOT, count)) for first in range(0, count, LARGEST_LOT)]
+    return [slice(first, min(first + LARGEST_BLOCK, count)) for first in range(0, count, LARGEST_BLOCK)]
 
 
 def not_negative(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
@@ -307,13 +307,13 @@ def _checks(state: Any, arrays: dict[str, NDArray[Any]], path: str = "") -> Any:
 
 
 @kernel
-def _draw(state, lot):
-    state.draw_many(lot)
+def _draw(state, block):
+    state.draw_many(block)
 
 
 @kernel
-def _learn(state, lot):
-    state.learn_many(lot, lot.i.size)
+def _learn(state, block):
+    state.learn_many(block, block.i.size)
 
 
 @kernel

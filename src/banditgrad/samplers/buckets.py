@@ -1,33 +1,44 @@
-"""The book of an urn: where each bucket of slots begins, what its proposal bounds add up to, and how items move.
+"""The bucket index of a weighted sampler: where buckets begin, what their proposal bounds add up to, how items move.
 
-A weight is m 2^e with m in [1, 2). Slots of equal e, a *bucket*, lie together, in ascending e. Bucket b holds the
-exponent BASE + b; bucket 0 also holds all that is lighter, with exponents of its own. When the highest bucket leaves
-the book, the base slides up and low buckets become one; when it falls, the slots are sorted afresh. Exponents are held
-in 32 bits: when the base is FAR from zero, the next sort subtracts the largest from all of them.
+A weight is m 2^e with m in [1, 2). Entries of equal e, a *bucket*, lie together, in ascending e. Bucket b holds the
+exponent base + b; bucket 0 also holds all that is lighter, with exponents of its own. When the highest bucket leaves
+the index, the base slides up and low buckets become one; when it falls, the entries are sorted afresh. Exponents are
+held in 32 bits: when the base is FAR from zero, the next sort subtracts the largest from all of them.
 
 Sums of bounds are brought up to date when they are next needed: many moves may come before that. Helpers take single
-arrays rather than the urn: a tuple of arrays is dear to compile.
+arrays rather than the weighted: a tuple of arrays is dear to compile.
 """
 
 import numpy as np
 
 from banditgrad._jit import bits_float, inline, outline
 
-SLOT = np.dtype([("m", "f8"), ("e", "i4"), ("id", "i4")])
+ENTRY = np.dtype([("m", "f8"), ("e", "i4"), ("id", "i4")])
 BUCKETS = 256
 WINDOW = 32  # with fewer than 2^31 items the sum of bounds fits 63 bits
 FAR = 2**28
 NEVER = -(2**30)  # the exponent of a weight of zero
 LOWEST = NEVER + 1  # of a positive weight; one that is lighter still is kept there
 
-# The layout of `book`.
-BASE, TOP = 0, 1  # exponent of bucket 0; highest bucket in use
-PEAK, MOVES = 2, 3  # the highest bucket and the number of moves since the last sort
-STALE = 4  # whether the sums are out of date
-ENDS = 5  # sums of proposal bounds over the highest 1, 2, .. 32 buckets and over all, in units of 2^(BASE + TOP - 31)
-OFFSETS = ENDS + WINDOW + 1  # what leads from a number below the sum of bounds to a slot, by depth below the top
-START = OFFSETS + WINDOW + 1  # bucket b is slots[start[b]:start[b + 1]]
-BOOK_SIZE = START + BUCKETS + 1
+FALL, LONG_FALL = WINDOW, 48  # how far the highest bucket may fall until entries are sorted afresh: after many moves,
+SORT_EVERY = 16  # n / 16, and after few
+
+BUCKET_INDEX = np.dtype(
+    [
+        ("base", "i8"),  # the exponent of bucket 0
+        ("top", "i8"),  # the highest bucket in use
+        ("peak", "i8"),  # the highest one since the last sort
+        ("moves", "i8"),  # their number since the last sort
+        ("stale", "i8"),  # whether the sums, ends and offsets, are out of date
+        (
+            "ends",
+            "i8",
+            WINDOW + 1,
+        ),  # sums of bounds of the highest 1, 2, .. 32 buckets and all; the unit is 2^(base + top - 31)
+        ("offsets", "i8", WINDOW + 1),  # lead from a number below the sum of bounds to an entry, by depth below the top
+        ("start", "i8", BUCKETS + 1),  # bucket b is entries[start[b]:start[b + 1]]
+    ]
+)
 
 
 @inline
@@ -47,60 +58,60 @@ def exponent(bits):
 
 
 @inline
-def depth_of(book, r):
+def depth_of(index, r):
     """How far below the top the bucket is that r, uniform below the sum of bounds, falls on.
 
     By bisection without branches: nobody can foretell the bucket.
     """
-    depth = np.int64(r >= book[ENDS + 15]) << 4
-    depth += np.int64(r >= book[ENDS + depth + 7]) << 3
-    depth += np.int64(r >= book[ENDS + depth + 3]) << 2
-    depth += np.int64(r >= book[ENDS + depth + 1]) << 1
-    depth += np.int64(r >= book[ENDS + depth])
-    return depth + np.int64(r >= book[ENDS + depth])
+    depth = np.int64(r >= index.ends[15]) << 4
+    depth += np.int64(r >= index.ends[depth + 7]) << 3
+    depth += np.int64(r >= index.ends[depth + 3]) << 2
+    depth += np.int64(r >= index.ends[depth + 1]) << 1
+    depth += np.int64(r >= index.ends[depth])
+    return depth + np.int64(r >= index.ends[depth])
 
 
 @inline
-def fill_depths(book, r, depths, count):
+def fill_depths(index, r, depths, count):
     """Likewise for many r. By counting, which vector instructions do faster than bisection, eight buckets at a time."""
     for t in range(count):
         depths[t] = 0
     for first in range(0, WINDOW, 8):
-        if book[ENDS + first] == book[ENDS + WINDOW]:
+        if index.ends[first] == index.ends[WINDOW]:
             break  # the buckets below are empty
         for t in range(count):
             more = 0
             for b in range(first, first + 8):
-                more += np.int64(r[t]) >= book[ENDS + b]
+                more += np.int64(r[t]) >= index.ends[b]
             depths[t] += np.uint64(more)
 
 
 @inline
-def slot_of(book, r, depth):
-    """The slot that r falls on in the bucket at this depth."""
-    return (r >> (WINDOW - depth)) + book[np.uint64(OFFSETS + depth)]
+def entry_of(index, r, depth):
+    """The entry that r falls on in the bucket at this depth."""
+    return (r >> (WINDOW - depth)) + index.offsets[np.uint64(depth)]
 
 
 @inline
-def freshen(book):
+def freshen(index):
     """Bring the sums of bounds up to date."""
-    if book[STALE] != 0:
-        sum_bounds(book)
+    if index.stale != 0:
+        sum_bounds(index)
 
 
 @outline
-def sum_bounds(book):
+def sum_bounds(index):
     """Add up the proposal bounds from the highest bucket down: count · 2^(e+1) each, and one unit for what is lower."""
-    top = book[TOP]
+    top = index.top
     end = np.int64(0)
     for depth in range(WINDOW):
-        first, after = book[START + max(top - depth, 0)], book[START + max(top - depth + 1, 0)]
-        book[OFFSETS + depth] = first - (end >> (WINDOW - depth))
+        first, after = index.start[max(top - depth, 0)], index.start[max(top - depth + 1, 0)]
+        index.offsets[depth] = first - (end >> (WINDOW - depth))
         end += (after - first) << (WINDOW - depth)
-        book[ENDS + depth] = end
-    book[OFFSETS + WINDOW] = -end
-    book[ENDS + WINDOW] = end + book[START + max(top - WINDOW + 1, 0)]
-    book[STALE] = 0
+        index.ends[depth] = end
+    index.offsets[WINDOW] = -end
+    index.ends[WINDOW] = end + index.start[max(top - WINDOW + 1, 0)]
+    index.stale = 0
 
 
 @inline
@@ -114,152 +125,157 @@ def add_exactly(total, x):
 
 
 @inline
-def move(slots, where, book, k, old, new):
-    """Make a hole for the item of slot k in bucket `new`, and return the hole."""
+def move(entries, where, index, k, old, new):
+    """Make a hole for the item of entry k in bucket `new`, and return the hole."""
     for b in range(old, new):  # upwards: the last item of each bucket fills the hole
-        last = book[START + b + 1] - 1
+        last = index.start[b + 1] - 1
         if last != k:  # the bucket holds more than the hole
-            _copy(slots, where, last, k)
-        book[START + b + 1] = last
+            _copy(entries, where, last, k)
+        index.start[b + 1] = last
         k = last
     for b in range(old, new, -1):  # downwards: the first item
-        first = book[START + b]
+        first = index.start[b]
         if first != k:
-            _copy(slots, where, first, k)
-        book[START + b] = first + 1
+            _copy(entries, where, first, k)
+        index.start[b] = first + 1
         k = first
     return k
 
 
 @inline
-def _copy(slots, where, source, target):
-    slots[target].m = slots[source].m
-    slots[target].e = slots[source].e
-    slots[target].id = slots[source].id
-    where[slots[source].id] = target
+def _copy(entries, where, source, target):
+    entries[target].m = entries[source].m
+    entries[target].e = entries[source].e
+    entries[target].id = entries[source].id
+    where[entries[source].id] = target
 
 
 @inline
-def after_move(book, old, new, n):
-    """Bring the highest bucket up to date; True where the slots must be sorted afresh."""
-    top = book[TOP]
-    book[MOVES] += 1
-    book[STALE] = 1
-    if new > top or (old == top and book[START + top] == book[START + top + 1]):
+def after_move(index, old, new, n):
+    """Bring the highest bucket up to date; True where the entries must be sorted afresh."""
+    top = index.top
+    index.moves += 1
+    index.stale = 1
+    if new > top or (old == top and index.start[top] == index.start[top + 1]):
         top = max(new, top)
-        while book[START + top] == book[START + top + 1]:
+        while index.start[top] == index.start[top + 1]:
             top -= 1
-        book[TOP] = top
-        book[PEAK] = max(top, book[PEAK])
+        index.top = top
+        index.peak = max(top, index.peak)
         # Sort afresh when merged buckets come into the window or rounding of the sum begins to show: at the latest
         # before it matters, but not again and again for one item that goes up and down.
-        fall = book[PEAK] - top
-        return top < WINDOW or fall > 48 or (fall > WINDOW and book[MOVES] > n // 16) or abs(book[BASE]) > FAR
+        fall, many = index.peak - top, index.moves > n // SORT_EVERY
+        return top < WINDOW or fall > (FALL if many else LONG_FALL) or abs(index.base) > FAR
     return False
 
 
 @outline
-def slide_up(book, total, n, shift):
-    """Make room above: the lowest `shift` buckets become one with the bucket above them."""
+def slide_up(index, total, n, shift):
+    """Make room above: the lowest `shift` buckets become one with the bucket above them.
+
+        base' = base + s,    start'[b] = start[min(b + s, BUCKETS)] for b > 0, and 0 for b = 0,    total' = total / 2^s
+
+    Bucket b' = b - s keeps the exponent base' + b' = base + b; what had b < s is now lighter than bucket 0's exponent.
+    """
     for b in range(1, BUCKETS + 1):
-        book[START + b] = book[START + b + shift] if b + shift <= BUCKETS else n
-    book[BASE] += shift
-    book[TOP] = max(book[TOP] - shift, 0)
-    book[PEAK] = max(book[PEAK] - shift, 0)
-    book[STALE] = 1
+        index.start[b] = index.start[b + shift] if b + shift <= BUCKETS else n
+    index.base += shift
+    index.top = max(index.top - shift, 0)
+    index.peak = max(index.peak - shift, 0)
+    index.stale = 1
     total[0] *= power_of_two(-shift)
     total[1] *= power_of_two(-shift)
 
 
 @outline
-def rebuild(slots, where, book, total):
-    """Sort the slots into buckets around the largest exponent and add up everything afresh: O(n), rare."""
+def rebuild(entries, where, index, total):
+    """Sort the entries into buckets around the largest exponent and add up everything afresh: O(n), rare."""
     largest = np.int64(NEVER)
     for k in range(where.size):
-        largest = max(largest, np.int64(slots[k].e))
+        largest = max(largest, np.int64(entries[k].e))
     if abs(largest) > FAR // 2:
-        _subtract(slots, largest)
+        _subtract(entries, largest)
         largest = np.int64(0)
-    open_book(book, largest)
-    _sort(slots, where, book)
-    close_book(slots, where, book, total)
+    begin_sort(index, largest)
+    _sort(entries, where, index)
+    finish_sort(entries, where, index, total)
 
 
 @outline
-def _subtract(slots, shift):
+def _subtract(entries, shift):
     """Divide all weights by 2^shift."""
-    for k in range(slots.size):
-        if slots[k].m > 0.0:
-            slots[k].e = max(np.int64(slots[k].e) - shift, LOWEST)
+    for k in range(entries.size):
+        if entries[k].m > 0.0:
+            entries[k].e = max(np.int64(entries[k].e) - shift, LOWEST)
 
 
 @outline
-def _sort(slots, where, book):
-    """Counting sort of the slots by bucket, in place: follow each cycle of the permutation."""
+def _sort(entries, where, index):
+    """Counting sort of the entries by bucket, in place: follow each cycle of the permutation."""
     for k in range(where.size):
-        book[START + max(slots[k].e - book[BASE], 0) + 1] += 1
-    add_up(book)
-    for k in range(where.size):  # for now, where[k] is the slot that the item of slot k must go to
-        where[k] = next_slot(book, slots[k].e)
-    step_back(book)
+        index.start[max(entries[k].e - index.base, 0) + 1] += 1
+    add_up(index)
+    for k in range(where.size):  # for now, where[k] is the entry that the item of entry k must go to
+        where[k] = next_entry(index, entries[k].e)
+    step_back(index)
     for k in range(where.size):
         while where[k] != k:
-            _swap(slots, where, k, np.int64(where[k]))
+            _swap(entries, where, k, np.int64(where[k]))
 
 
 @outline
-def open_book(book, largest):
+def begin_sort(index, largest):
     """Begin to sort: the largest exponent in the middle, no item counted."""
-    book[BASE] = largest - 2 * WINDOW
-    book[TOP] = 2 * WINDOW
-    book[PEAK] = 2 * WINDOW
-    book[MOVES] = 0
+    index.base = largest - 2 * WINDOW
+    index.top = 2 * WINDOW
+    index.peak = 2 * WINDOW
+    index.moves = 0
     for b in range(BUCKETS + 1):
-        book[START + b] = 0
+        index.start[b] = 0
 
 
 @outline
-def add_up(book):
+def add_up(index):
     """From the size of bucket b in place b + 1 to where buckets begin."""
     for b in range(BUCKETS):
-        book[START + b + 1] += book[START + b]
+        index.start[b + 1] += index.start[b]
 
 
 @inline
-def next_slot(book, e):
+def next_entry(index, e):
     """Where the next item of exponent e goes, while beginnings of buckets move to their ends."""
-    b = START + max(e - book[BASE], 0)
-    k = book[b]
-    book[b] = k + 1
+    b = max(e - index.base, 0)
+    k = index.start[b]
+    index.start[b] = k + 1
     return k
 
 
 @outline
-def step_back(book):
+def step_back(index):
     """From the ends of buckets to their beginnings."""
     for b in range(BUCKETS, 0, -1):
-        book[START + b] = book[START + b - 1]
-    book[START] = 0
+        index.start[b] = index.start[b - 1]
+    index.start[0] = 0
 
 
 @outline
-def close_book(slots, where, book, total):
-    """Bring all that follows from the slots up to date."""
-    sum_bounds(book)
+def finish_sort(entries, where, index, total):
+    """Bring all that follows from the entries up to date."""
+    sum_bounds(index)
     total[0] = 0.0
     total[1] = 0.0
     for k in range(where.size):
-        where[slots[k].id] = k
-        add_exactly(total, slots[k].m * power_of_two(slots[k].e - book[BASE]))
+        where[entries[k].id] = k
+        add_exactly(total, entries[k].m * power_of_two(entries[k].e - index.base))
 
 
 @inline
-def _swap(slots, where, k, target):
-    m, e, item = slots[target].m, slots[target].e, slots[target].id
-    slots[target].m = slots[k].m
-    slots[target].e = slots[k].e
-    slots[target].id = slots[k].id
-    slots[k].m = m
-    slots[k].e = e
-    slots[k].id = item
+def _swap(entries, where, k, target):
+    m, e, item = entries[target].m, entries[target].e, entries[target].id
+    entries[target].m = entries[k].m
+    entries[target].e = entries[k].e
+    entries[target].id = entries[k].id
+    entries[k].m = m
+    entries[k].e = e
+    entries[k].id = item
     where[k], where[target] = where[target], where[k]

@@ -16,22 +16,22 @@ class EvenFloor(NamedTuple):
 
     share_of_each: float
 
-    def mixed_draw(self, urn, stream, eta):
-        return urn.pick(stream, eta)
+    def mixed_draw(self, weighted, stream, eta):
+        return weighted.pick(stream, eta)
 
     def floor(self, i):
         return self.share_of_each
 
-    def tilt(self, stream, share, lot):
+    def tilt(self, stream, share, block):
         """Turn uniform draws into draws from (1 - share)/n + share · q."""
 
-    def floor_slots(self, urn, stream, lot, count):
-        """Draw from q for `count` places of the lot, those in `lot.place`."""
-        fill_bits(stream, lot.bits, count)
+    def floor_entries(self, weighted, stream, block, count):
+        """Draw from q for `count` places of the block, those in `block.place`."""
+        fill_bits(stream, block.bits, count)
         for t in range(count):
-            k = index_from(lot.bits[t], stream, urn.where.size)
-            prefetch(urn.slots, k)
-            lot.slot[lot.place[t]] = k
+            k = index_from(block.bits[t], stream, weighted.where.size)
+            prefetch(weighted.entries, k)
+            block.entry[block.place[t]] = k
 
 
 class UnevenFloor(NamedTuple):
@@ -40,29 +40,29 @@ class UnevenFloor(NamedTuple):
     table: AliasTable
     q: NDArray[np.float64]
 
-    def mixed_draw(self, urn, stream, eta):
+    def mixed_draw(self, weighted, stream, eta):
         coin = unit(peek(stream, 0))
         skip(stream, 1)
-        return self.table.alias_draw(stream) if coin < eta else urn.pick(stream, 0.0)
+        return self.table.alias_draw(stream) if coin < eta else weighted.pick(stream, 0.0)
 
     def floor(self, i):
         return self.q[i]
 
-    def tilt(self, stream, share, lot):
-        fill_units(stream, lot.real, lot.i.size)
-        for t in range(lot.i.size):
-            if lot.real[t] < share:
-                lot.i[t] = self.table.alias_draw(stream)
-            lot.p[t] = (1.0 - share) * lot.p[t] + share * self.q[lot.i[t]]
+    def tilt(self, stream, share, block):
+        fill_units(stream, block.real, block.i.size)
+        for t in range(block.i.size):
+            if block.real[t] < share:
+                block.i[t] = self.table.alias_draw(stream)
+            block.p[t] = (1.0 - share) * block.p[t] + share * self.q[block.i[t]]
 
-    def floor_slots(self, urn, stream, lot, count):
-        self.table.alias_draws(stream, lot, count)
+    def floor_entries(self, weighted, stream, block, count):
+        self.table.alias_draws(stream, block, count)
         for t in range(count):
-            prefetch(urn.where, np.int64(lot.bits[t]))
+            prefetch(weighted.where, np.int64(block.bits[t]))
         for t in range(count):
-            k = np.int64(urn.where[lot.bits[t]])
-            prefetch(urn.slots, k)
-            lot.slot[lot.place[t]] = k
+            k = np.int64(weighted.where[block.bits[t]])
+            prefetch(weighted.entries, k)
+            block.entry[block.place[t]] = k
 
     def faults(self, arrays: dict[str, NDArray[Any]]) -> list[str]:
         q, cells = arrays["q"], arrays["table.cells"]
@@ -73,22 +73,22 @@ class UnevenFloor(NamedTuple):
 
 
 @inline
-def mixed_draws(floor_of, urn, stream, eta, lot):
-    """Draw all of a lot from p."""
-    size = lot.i.size
-    fill_units(stream, lot.real, size)
-    weighted = floored = 0
+def mixed_draws(floor_of, weighted, stream, eta, block):
+    """Draw all of a block from p."""
+    size = block.i.size
+    fill_units(stream, block.real, size)
+    by_weights = floored = 0
     for t in range(size):  # every place is put on both lists, and stays on one: no branch, which nobody could foretell
-        lot.todo[np.uint64(weighted)] = t
-        lot.place[np.uint64(floored)] = t
-        by_weight = lot.real[t] >= eta
-        weighted += by_weight
+        block.todo[np.uint64(by_weights)] = t
+        block.place[np.uint64(floored)] = t
+        by_weight = block.real[t] >= eta
+        by_weights += by_weight
         floored += not by_weight
-    floor_of.floor_slots(urn, stream, lot, floored)
-    urn.pick_many(stream, lot, weighted)
-    urn.read_many(lot)
+    floor_of.floor_entries(weighted, stream, block, floored)
+    weighted.pick_many(stream, block, by_weights)
+    weighted.read_many(block)
     for t in range(size):
-        lot.p[t] = (1.0 - eta) * lot.p[t] + eta * floor_of.floor(lot.i[t])
+        block.p[t] = (1.0 - eta) * block.p[t] + eta * floor_of.floor(block.i[t])
 
 
 def new_floor(q: NDArray[np.float64] | None, n: int) -> EvenFloor | UnevenFloor:

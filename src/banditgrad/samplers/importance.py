@@ -7,29 +7,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from banditgrad.samplers.base import Sampler, Setup, not_negative
-from banditgrad.samplers.urn import Urn, empty_urn, fill
+from banditgrad.samplers.weighted import WeightedSampler, fill, new_weighted_sampler
 
 
 class ImportanceState(NamedTuple):
-    urn: Urn
+    weighted: WeightedSampler
     stream: NDArray[np.uint64]
 
     def draw(self):
-        return self.urn.pick(self.stream, 0.0)
+        return self.weighted.pick(self.stream, 0.0)
 
     def probability(self, i):
-        return self.urn.share(i)
+        return self.weighted.share(i)
 
     def update(self, i, p_i, a_i):
         pass
 
-    def draw_many(self, lot):
-        for t in range(lot.i.size):
-            lot.todo[t] = t
-        self.urn.pick_many(self.stream, lot, lot.i.size)
-        self.urn.read_many(lot)
+    def draw_many(self, block):
+        for t in range(block.i.size):
+            block.todo[t] = t
+        self.weighted.pick_many(self.stream, block, block.i.size)
+        self.weighted.read_many(block)
 
-    def learn_many(self, lot, count):
+    def learn_many(self, block, count):
         pass
 
 
@@ -55,9 +55,9 @@ class Importance(Sampler):
         weights = self._weights(setup)
         if not weights.max() > 0.0:
             weights = np.ones(setup.n)  # every gradient is zero: any distribution will do
-        urn = empty_urn(setup.n)
-        fill(urn, weights / weights.max())
-        return ImportanceState(urn, setup.stream)
+        weighted = new_weighted_sampler(setup.n)
+        fill(weighted, weights / weights.max())
+        return ImportanceState(weighted, setup.stream)
 
     def _weights(self, setup: Setup) -> NDArray[np.float64]:
         if not isinstance(self.by, str):

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditgrad._jit import inline, inline_sum
 from banditgrad.samplers.base import Sampler, Setup, not_negative
+from banditgrad.samplers.blocks import sub_block
 from banditgrad.samplers.floors import EvenFloor, UnevenFloor, mixed_draws, new_floor
 from banditgrad.samplers.importance import require
-from banditgrad.samplers.lots import stretch
-from banditgrad.samplers.urn import Urn, empty_urn, equalise, fill_equal
+from banditgrad.samplers.weighted import WeightedSampler, equalise, fill_equal, new_weighted_sampler
 
 # indices into `level`
 RATE, MOMENT = 0, 1  # x = rate · a_i / (n p_i)³, over √moment where that, the estimate of mean(a²), is learned
@@ -31,7 +31,7 @@ UPDATES, CLIPPED, HORIZON = 0, 1, 2
 
 
 class MabsState(NamedTuple):
-    urn: Urn
+    weighted: WeightedSampler
     floor_of: EvenFloor | UnevenFloor
     stream: NDArray[np.uint64]
     level: NDArray[np.float64]
@@ -44,28 +44,28 @@ class MabsState(NamedTuple):
     reset_every: int  # 0: never
 
     def draw(self):
-        return self.floor_of.mixed_draw(self.urn, self.stream, self.eta)
+        return self.floor_of.mixed_draw(self.weighted, self.stream, self.eta)
 
     def probability(self, i):
-        return (1.0 - self.eta) * self.urn.share(i) + self.eta * self.floor_of.floor(i)
+        return (1.0 - self.eta) * self.weighted.share(i) + self.eta * self.floor_of.floor(i)
 
     def update(self, i, p_i, a_i):
-        inverse = 1.0 / (self.urn.where.size * p_i)
+        inverse = 1.0 / (self.weighted.where.size * p_i)
         rate = _learned_rate(self, _square(self, i, inverse, a_i), 1)
         x = _exponent(rate, inverse, a_i)
         self.clock[CLIPPED] += x > 1.0
-        self.urn.multiply(i, _exp(min(x, 1.0)))
+        self.weighted.multiply(i, _exp(min(x, 1.0)))
         _keep_time(self)
 
-    def draw_many(self, lot):
-        mixed_draws(self.floor_of, self.urn, self.stream, self.eta, lot)
+    def draw_many(self, block):
+        mixed_draws(self.floor_of, self.weighted, self.stream, self.eta, block)
 
-    def learn_many(self, lot, count):
-        self.urn.fetch_many(lot, count)
+    def learn_many(self, block, count):
+        self.weighted.fetch_many(block, count)
         begin = 0
         while begin < count:  # once, unless the rate changes on the way or the weights are set back
             end = min(begin + _time_left(self), count)
-            _learn_stretch(self, stretch(lot, lot, begin, end))
+            _learn_block(self, sub_block(block, block, begin, end))
             _keep_time(self)
             begin = end
 
@@ -79,25 +79,25 @@ class MabsState(NamedTuple):
 
 
 @inline
-def _learn_stretch(state, lot):
-    """`update` for all of a lot, with the mean(a²) that is known after the last of them."""
-    count, clipped = lot.i.size, 0
-    rate = _learned_rate(state, _sum_of_squares(state, lot), count)
+def _learn_block(state, block):
+    """`update` for all of a block, with the mean(a²) that is known after the last of them."""
+    count, clipped = block.i.size, 0
+    rate = _learned_rate(state, _sum_of_squares(state, block), count)
     for t in range(count):
-        x = _exponent(rate, lot.real[t], lot.a[t])
+        x = _exponent(rate, block.real[t], block.a[t])
         clipped += x > 1.0
-        lot.other[t] = _exp(min(x, 1.0))
+        block.other[t] = _exp(min(x, 1.0))
     state.clock[CLIPPED] += clipped
-    state.urn.multiply_many(lot, count)
+    state.weighted.multiply_many(block, count)
 
 
 @inline_sum
-def _sum_of_squares(state, lot):
-    """Of a lot; `lot.real` gets the 1 / (n p_i)."""
-    n, total = state.urn.where.size, 0.0
-    for t in range(lot.i.size):
-        lot.real[t] = 1.0 / (n * lot.p[t])
-        total += _square(state, lot.i[t], lot.real[t], lot.a[t])
+def _sum_of_squares(state, block):
+    """Of a block; `block.real` gets the 1 / (n p_i)."""
+    n, total = state.weighted.where.size, 0.0
+    for t in range(block.i.size):
+        block.real[t] = 1.0 / (n * block.p[t])
+        total += _square(state, block.i[t], block.real[t], block.a[t])
     return total
 
 
@@ -105,7 +105,7 @@ def _sum_of_squares(state, lot):
 def _square(state, i, inverse, a_i):
     """a_i² / (n p_i), an unbiased estimate of mean(a²)."""
     if state.uneven != 0.0:
-        n_q = state.urn.where.size * state.floor_of.floor(i)
+        n_q = state.weighted.where.size * state.floor_of.floor(i)
         a_i = a_i / (n_q * n_q) if a_i > 0.0 else 0.0
     a_i = min(a_i, 1e150)  # its square is finite
     return min(a_i * a_i * inverse, 1e300)
@@ -119,7 +119,7 @@ def _learned_rate(state, total, count):
     clock[UPDATES] += count
     if state.learning == 0.0:
         return level[RATE]
-    memory = max(min(clock[UPDATES], state.urn.where.size), count)
+    memory = max(min(clock[UPDATES], state.weighted.where.size), count)
     level[MOMENT] += (total - count * level[MOMENT]) / memory
     return level[RATE] / math.sqrt(level[MOMENT]) if level[MOMENT] > 0.0 else 0.0
 
@@ -159,12 +159,12 @@ def _time_left(state):
 
 @inline
 def _keep_time(state):
-    clock, urn = state.clock, state.urn
+    clock, weighted = state.clock, state.weighted
     if state.doubling != 0.0 and clock[UPDATES] >= clock[HORIZON]:
         clock[HORIZON] *= 2
         state.level[RATE] = state.gain / math.sqrt(clock[HORIZON])
     if state.reset_every > 0 and clock[UPDATES] % state.reset_every == 0:
-        equalise(urn.slots, urn.where, urn.book, urn.total)
+        equalise(weighted.entries, weighted.where, weighted.buckets[0], weighted.total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,8 +217,8 @@ class Mabs(Sampler):
 
     def state(self, setup: Setup) -> Any:
         n = setup.n
-        urn = empty_urn(n)
-        fill_equal(urn)
+        weighted = new_weighted_sampler(n)
+        fill_equal(weighted)
         q = self._mixing_weights(setup)
         known = self.horizon if self.horizon is not None else setup.horizon
         horizon = n if known is None else min(int(known), 2**62)
@@ -233,7 +233,7 @@ class Mabs(Sampler):
             gain = gain / root if root > 0.0 else 0.0
             rate = gain / math.sqrt(horizon)
         return MabsState(
-            urn=urn,
+            weighted=weighted,
             floor_of=new_floor(q, n),
             stream=setup.stream,
             level=np.array([rate, 0.0]),

@@ -24,21 +24,21 @@ class UniformState(NamedTuple):
     def update(self, i, p_i, a_i):
         pass
 
-    def draw_many(self, lot):
-        uniform_draws(self.stream, self.n, lot)
+    def draw_many(self, block):
+        uniform_draws(self.stream, self.n, block)
 
-    def learn_many(self, lot, count):
+    def learn_many(self, block, count):
         pass
 
 
 @inline
-def uniform_draws(stream, n, lot):
-    """Draw a lot, all items equally likely."""
+def uniform_draws(stream, n, block):
+    """Draw a block, all items equally likely."""
     p = 1.0 / n
-    fill_bits(stream, lot.bits, lot.i.size)
-    for t in range(lot.i.size):
-        lot.i[t] = index_from(lot.bits[t], stream, n)
-        lot.p[t] = p
+    fill_bits(stream, block.bits, block.i.size)
+    for t in range(block.i.size):
+        block.i[t] = index_from(block.bits[t], stream, n)
+        block.p[t] = p
 
 
 @dataclass(frozen=True)

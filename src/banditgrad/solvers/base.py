@@ -7,19 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import inline, outline, prefetch
-from banditgrad.samplers.lots import NONE, Lot, new_lot, stretch
+from banditgrad.samplers.blocks import NONE, Block, new_block, sub_block
 
 BAD_INDEX = -1
 
 
 class Known(Protocol):
-    """What a solver knows of its iterate, or can tell sooner than anybody else: F and ∇f."""
+    """What a solver knows of its iterate, or can tell sooner than anybody else: F and ∇f, and what its last step was to
+    gain by its model of F, about as much as there was to gain."""
 
     @property
     def value(self) -> float: ...
 
     @property
     def gradient(self) -> NDArray[np.float64]: ...
+
+    @property
+    def predicted(self) -> float: ...
 
 
 class Solver(ABC):
@@ -63,49 +67,51 @@ class Solver(ABC):
         return np.asarray((problem.gradient_norms(self.iterate(problem, state)) / problem.n) ** 2)
 
 
-class Ring(NamedTuple):
-    """Two lots of draws, end to end: while one is used up, the next waits."""
+class DoubleBuffer(NamedTuple):
+    """Two blocks of draws, end to end: while one is used up, the next waits."""
 
     i: NDArray[np.int64]
     p: NDArray[np.float64]
     a: NDArray[np.float64]
-    slot: NDArray[np.uint64]
+    entry: NDArray[np.uint64]
 
 
 class Batch(NamedTuple):
     """One mini-batch, of one row or more, and the draws to come.
 
-    These are made in lots, and known one lot and more before their turn, so that their rows can be fetched early. When
-    a lot is used up, the sampler is told of it and draws the next but one in its place. So a draw does not know the
-    feedback of up to two lots before it; the estimator stays unbiased, since p is that of the draw.
+    These are made in blocks, and known one block and more before their turn, so that their rows can be fetched early.
+    When a block is used up, the sampler is told of it and draws the next but one in its place. So a draw does not know
+    the feedback of up to two blocks before it; the estimator stays unbiased, since p is that of the draw.
     """
 
     i: NDArray[np.int64]
     p: NDArray[np.float64]
     factor: NDArray[np.float64]  # of x_i in the gradient estimator
     feedback: NDArray[np.float64]  # a_i that the sampler will be told, or NONE
-    ring: Ring
-    lot: Lot  # its size and scratch are those of every lot; draws lie in the ring
-    clock: NDArray[np.int64]  # AT: the place of this batch in the ring, or UNKNOWN; LATER: that of one some steps on
+    buffer: DoubleBuffer
+    block: Block  # its size and scratch are those of every block; draws lie in the buffer
+    clock: NDArray[np.int64]  # AT: the place of this batch in the buffer, or UNKNOWN; LATER: that of one some steps on
 
 
 AT, LATER = 0, 1
 UNKNOWN = -1
-LOT_SIZE = 128
-LOTS_PER_PASS = 64  # at least, unless a batch is more than such a lot: with few rows lots are smaller
+BLOCK_SIZE = 128
+BLOCKS_PER_PASS = 64  # at least, unless a batch is more than such a block: with few rows blocks are smaller
 FETCH_AHEAD, LOCATE_AHEAD = 3, 12  # how many steps before its own a row is asked for, and all else of it
 
 
 def new_batch(n: int, size: int) -> Batch:
-    lot_size = size * max(1, min(LOT_SIZE // size, n // (LOTS_PER_PASS * size)))
-    places = 2 * lot_size
+    block_size = size * max(1, min(BLOCK_SIZE // size, n // (BLOCKS_PER_PASS * size)))
+    places = 2 * block_size
     return Batch(
         i=np.zeros(size, np.int64),
         p=np.zeros(size),
         factor=np.zeros(size),
         feedback=np.full(size, NONE),
-        ring=Ring(np.zeros(places, np.int64), np.zeros(places), np.full(places, NONE), np.zeros(places, np.uint64)),
-        lot=new_lot(n, lot_size),
+        buffer=DoubleBuffer(
+            np.zeros(places, np.int64), np.zeros(places), np.full(places, NONE), np.zeros(places, np.uint64)
+        ),
+        block=new_block(n, block_size),
         clock=np.array([UNKNOWN, 0]),
     )
 
@@ -118,27 +124,27 @@ def check_batch_size(owner: Any, size: Any) -> None:
 @inline
 def draw_batch(parts, sampler, batch):
     """Go on to the next batch, all from one p; False where the sampler drew what is not a row."""
-    ring, clock, size, lot_size = batch.ring, batch.clock, batch.i.size, batch.lot.i.size
+    buffer, clock, size, block_size = batch.buffer, batch.clock, batch.i.size, batch.block.i.size
     at = clock[AT]
     if at != UNKNOWN:
         for k in range(size):
-            ring.a[at + k] = batch.feedback[k]
+            buffer.a[at + k] = batch.feedback[k]
             batch.feedback[k] = NONE
         at += size
-    ends = at == lot_size or at == 2 * lot_size
+    ends = at == block_size or at == 2 * block_size
     if ends or at == UNKNOWN:
-        if not _turn_over(sampler, ring, batch.lot, at):
+        if not _turn_over(sampler, buffer, batch.block, at):
             return False
-        at = lot_size if at == lot_size else 0
+        at = block_size if at == block_size else 0
     clock[AT] = at
     for k in range(size):
-        batch.i[k] = ring.i[at + k]
-        batch.p[k] = ring.p[at + k]
-    soon, later = _after(at, FETCH_AHEAD * size, lot_size), _after(at, LOCATE_AHEAD * size, lot_size)
+        batch.i[k] = buffer.i[at + k]
+        batch.p[k] = buffer.p[at + k]
+    soon, later = _after(at, FETCH_AHEAD * size, block_size), _after(at, LOCATE_AHEAD * size, block_size)
     clock[LATER] = later
     for k in range(size):
-        parts.rows.fetch(ring.i[soon + k])
-        i = ring.i[later + k]
+        parts.rows.fetch(buffer.i[soon + k])
+        i = buffer.i[later + k]
         parts.rows.locate(i)
         parts.terms.fetch(i)
         prefetch(parts.norms2, i)
@@ -146,22 +152,22 @@ def draw_batch(parts, sampler, batch):
 
 
 @inline
-def _after(at, ahead, lot_size):
-    """The place in the ring that is `ahead` of this one, or as far as draws are known."""
-    place = at + min(ahead, lot_size)
-    return place - 2 * lot_size if place >= 2 * lot_size else place
+def _after(at, ahead, block_size):
+    """The place in the buffer that is `ahead` of this one, or as far as draws are known."""
+    place = at + min(ahead, block_size)
+    return place - 2 * block_size if place >= 2 * block_size else place
 
 
 @outline
-def _turn_over(sampler, ring, lot, at):
-    """Learn from the lot that ends at this place of the ring and draw it anew; to begin with, draw both.
+def _turn_over(sampler, buffer, block, at):
+    """Learn from the block that ends at this place of the buffer and draw it anew; to begin with, draw both.
 
     False where that gives what is not a row.
     """
-    size = lot.i.size
+    size = block.i.size
     first, end = (0, 2 * size) if at == UNKNOWN else (at - size, at)
     for begin in range(first, end, size):
-        these = stretch(ring, lot, begin, begin + size)
+        these = sub_block(buffer, block, begin, begin + size)
         known = _gather(these)
         if known > 0:
             sampler.learn_many(these, known)
@@ -172,26 +178,27 @@ def _turn_over(sampler, ring, lot, at):
 
 
 @inline
-def _gather(lot):
+def _gather(block):
     """Bring the draws with feedback to the front and count them."""
     known = 0
-    for t in range(lot.i.size):
-        known += lot.a[t] >= 0.0
-    if known < lot.i.size:
+    for t in range(block.i.size):
+        known += block.a[t] >= 0.0
+    if known < block.i.size:
         known = 0
-        for t in range(lot.i.size):
-            lot.i[known], lot.p[known], lot.a[known], lot.slot[known] = lot.i[t], lot.p[t], lot.a[t], lot.slot[t]
-            known += lot.a[t] >= 0.0
+        for t in range(block.i.size):
+            block.i[known], block.p[known] = block.i[t], block.p[t]
+            block.a[known], block.entry[known] = block.a[t], block.entry[t]
+            known += block.a[t] >= 0.0
     return known
 
 
 @inline
-def _accepted(lot):
-    """Make ready for feedback; False where the lot holds what is not a row."""
+def _accepted(block):
+    """Make ready for feedback; False where the block holds what is not a row."""
     astray = 0
-    for t in range(lot.i.size):
-        lot.a[t] = NONE
-        astray += lot.i[t] < 0 or lot.i[t] >= lot.n
+    for t in range(block.i.size):
+        block.a[t] = NONE
+        astray += block.i[t] < 0 or block.i[t] >= block.n
     return astray == 0
 
 

@@ -182,7 +182,7 @@ def _reduced(parts, state, sampler, steps):
         if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
         i, p_i = batch.i[0], batch.p[0]
-        prefetch(table, batch.ring.i[batch.clock[LATER]])
+        prefetch(table, batch.buffer.i[batch.clock[LATER]])
         z = drift.margin_at(parts.rows, i, gamma)
         slope = parts.terms.slope(i, z)
         change = slope - table[i, SLOPE]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import inline, inline_sum, kernel
 from banditgrad.rows import Dense, add, dot, read_only
-from banditgrad.samplers.lots import new_lot
+from banditgrad.samplers.blocks import new_block
 
 Vector = NDArray[np.float64]
 
@@ -234,7 +234,7 @@ def draw_view(problem: Any, sampler: Any, m: int) -> View | None:
     chosen, weights = np.zeros(m, np.int64), np.zeros(m)
     whole = m - m % DRAWN_TOGETHER
     for piece, size in ((chosen[:whole], DRAWN_TOGETHER), (chosen[whole:], m - whole)):
-        if not _draw(sampler, new_lot(problem.n, max(size, 1)), piece):
+        if not _draw(sampler, new_block(problem.n, max(size, 1)), piece):
             return None
     chosen.sort()  # rows that lie far apart are read four times as fast in their order, and so are their p_i
     _weigh(problem.parts, sampler, chosen, weights)
@@ -247,13 +247,13 @@ def tell(view: View, sampler: Any) -> None:
 
 
 @kernel
-def _draw(sampler, lot, chosen):
-    """Draw whole lots until `chosen` is full."""
-    for first in range(0, chosen.size, lot.i.size):
-        sampler.draw_many(lot)
-        for t in range(lot.i.size):
-            i = lot.i[t]
-            if i < 0 or i >= lot.n:
+def _draw(sampler, block, chosen):
+    """Draw whole blocks until `chosen` is full."""
+    for first in range(0, chosen.size, block.i.size):
+        sampler.draw_many(block)
+        for t in range(block.i.size):
+            i = block.i[t]
+            if i < 0 or i >= block.n:
                 return False
             chosen[first + t] = i
     return True

@@ -1,4 +1,4 @@
-"""A draw is weighted by p as it was when it was made, though it waits in a lot while p moves on: else ĝ is biased."""
+"""A draw is weighted by p as it was when it was made, though it waits in a block while p moves on: else ĝ is biased."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,29 +10,29 @@ import banditgrad as bg
 import reference
 from banditgrad._random import new_stream
 from banditgrad.minimise import _two_seeds
-from banditgrad.solvers.base import LOT_SIZE, new_batch
+from banditgrad.solvers.base import BLOCK_SIZE, new_batch
 from banditgrad.solvers.reduced import GeometricBins, TruncatedBins
 from iterates import last_iterate
 from solvers.test_reduced import lengths_of
 from solvers.test_sqn import hessian_draws
 
-N, STEPS, SEED, GAMMA = 64 * LOT_SIZE, 700, 3, 0.05
+N, STEPS, SEED, GAMMA = 64 * BLOCK_SIZE, 700, 3, 0.05
 
 
 class MovingState(NamedTuple):
-    """Draws as given, from a p that is another one after every lot that was learnt from."""
+    """Draws as given, from a p that is another one after every block that was learnt from."""
 
     draws: np.ndarray
-    p: np.ndarray  # one row for each lot
+    p: np.ndarray  # one row for each block
     made: np.ndarray  # draws, updates
-    lot_size: int
+    block_size: int
 
     def draw(self):
         self.made[0] += 1
         return self.draws[(self.made[0] - 1) % self.draws.size]
 
     def probability(self, i):
-        return self.p[self.made[1] // self.lot_size, i]
+        return self.p[self.made[1] // self.block_size, i]
 
     def update(self, i, p_i, a_i):
         self.made[1] += 1
@@ -42,10 +42,10 @@ class MovingState(NamedTuple):
 class Moving(bg.Sampler):
     draws: np.ndarray
     p: np.ndarray
-    lot_size: int
+    block_size: int
 
     def state(self, setup):
-        return MovingState(self.draws, self.p, np.zeros(2, np.int64), self.lot_size)
+        return MovingState(self.draws, self.p, np.zeros(2, np.int64), self.block_size)
 
 
 class InOrder:
@@ -93,11 +93,11 @@ def test_every_solver_weights_a_draw_by_p_as_it_was_then(rng, name):
     X = rng.standard_normal((N, 3))
     y = np.where(X @ [1.0, -2.0, 0.5] + rng.standard_normal(N) > 0.0, 1.0, -1.0)
     draws = rng.integers(0, N, STEPS)
-    lot_size = new_batch(N, solver.batch_size).lot.i.size
-    assert lot_size > LOT_SIZE - solver.batch_size
-    p = rng.uniform(0.5, 2.0, (STEPS // lot_size + 2, N)) / N
-    learnt = np.maximum(np.arange(STEPS) // lot_size - 1, 0)  # lots, when these draws were made: one waits
+    block_size = new_batch(N, solver.batch_size).block.i.size
+    assert block_size > BLOCK_SIZE - solver.batch_size
+    p = rng.uniform(0.5, 2.0, (STEPS // block_size + 2, N)) / N
+    learnt = np.maximum(np.arange(STEPS) // block_size - 1, 0)  # blocks, when these draws were made: one waits
     expected = loop(X, y, "Logistic", 0.01, 0.0, GAMMA, draws, InOrder(p[learnt, draws]), 3)
-    problem, sampler = bg.Problem(X, y, penalty=bg.L1(0.01)), Moving(draws, p, lot_size)
+    problem, sampler = bg.Problem(X, y, penalty=bg.L1(0.01)), Moving(draws, p, block_size)
     got = last_iterate(problem, solver, sampler, passes=STEPS / N, seed=SEED, record_every=STEPS / N)
     np.testing.assert_allclose(got, expected, atol=1e-10)

@@ -1,4 +1,4 @@
-"""Lots: drawn together and learnt from together, they are what single draws and updates are."""
+"""Blocks: drawn together and learnt from together, they are what single draws and updates are."""
 
 import math
 from typing import NamedTuple
@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import banditgrad as bg
 from banditgrad._random import fill_below, new_stream, uniform_index
-from banditgrad.samplers.buckets import BOOK_SIZE, ENDS, WINDOW, depth_of, fill_depths
-from banditgrad.samplers.lots import NONE, new_lot
+from banditgrad.samplers.blocks import NONE, new_block
+from banditgrad.samplers.buckets import BUCKET_INDEX, WINDOW, depth_of, fill_depths
 from banditgrad.samplers.mabs import _exp
-from banditgrad.samplers.urn import empty_urn, fill_equal
+from banditgrad.samplers.weighted import fill_equal, new_weighted_sampler
 from banditgrad.solvers.base import _gather
 from samplers.test_samplers import N, feedback, started  # noqa: F401
-from samplers.test_urn import EXTREMES, check_order, chi_square_passes, filled, weights_and_total
+from samplers.test_weighted import EXTREMES, check_order, chi_square_passes, filled, weights_and_total
 from tables import SAMPLERS
 
 
@@ -27,11 +27,16 @@ def single_steps(state, i, p, steps):
         p[k] = state.probability(i[k])
 
 
-RESETTING = bg.Mabs(delta="bound", reset_every=700)  # which is in the middle of a lot
-BY_LOTS = ("Auto", "Mabs", "Mabs(mix=smoothness)", "Mabs(reset_every)")  # switches between lots only; learn mean(a²)
+RESETTING = bg.Mabs(delta="bound", reset_every=700)  # which is in the middle of a block
+BY_BLOCKS = (
+    "Auto",
+    "Mabs",
+    "Mabs(mix=smoothness)",
+    "Mabs(reset_every)",
+)  # switches between blocks only; learn mean(a²)
 
 
-@pytest.mark.parametrize("name", [*(name for name in SAMPLERS if name not in BY_LOTS), "resetting"])
+@pytest.mark.parametrize("name", [*(name for name in SAMPLERS if name not in BY_BLOCKS), "resetting"])
 def test_learning_a_lot_is_learning_one_by_one(name, feedback):  # noqa: F811
     a, bounds, smoothness = feedback
     sampler = RESETTING if name == "resetting" else SAMPLERS[name]
@@ -60,7 +65,7 @@ def test_while_it_is_uniform_auto_looks_at_the_same_draws(feedback):  # noqa: F8
 
 
 @pytest.mark.parametrize("mix", ["uniform", "bounds"])
-@pytest.mark.parametrize("size", [1, 7, 300, 900])  # in the last, a lot is more than n draws
+@pytest.mark.parametrize("size", [1, 7, 300, 900])  # in the last, a block is more than n draws
 def test_a_lot_is_learnt_with_the_scale_known_at_its_end(size, mix, rng):
     n, T, eta = 500, 20_000, 0.4
     scale = np.exp(2.0 * rng.standard_normal(n))
@@ -97,26 +102,26 @@ def test_mabs_goes_on_learning_after_feedback_beyond_all_bounds(mix):
 
 
 @bg.kernel
-def gather(lot, out):
-    out[0] = _gather(lot)
+def gather(block, out):
+    out[0] = _gather(block)
 
 
 @pytest.mark.parametrize("holes", [[], [0], [5], [9], [0, 1, 5, 9], range(10)], ids=str)
 def test_draws_without_feedback_are_left_out(holes):
-    lot = new_lot(100, 10)
-    lot.i[:], lot.p[:], lot.slot[:] = np.arange(10) * 7, np.arange(10) / 10, np.arange(10) * 3
-    lot.a[:] = np.arange(10) + 0.5
-    lot.a[list(holes)] = NONE
+    block = new_block(100, 10)
+    block.i[:], block.p[:], block.entry[:] = np.arange(10) * 7, np.arange(10) / 10, np.arange(10) * 3
+    block.a[:] = np.arange(10) + 0.5
+    block.a[list(holes)] = NONE
     kept, known = [k for k in range(10) if k not in holes], np.zeros(1, np.int64)
-    gather(lot, known)
+    gather(block, known)
     assert known[0] == len(kept)
-    for got, expected in ((lot.i, 7.0), (lot.p, 0.1), (lot.slot, 3.0)):
+    for got, expected in ((block.i, 7.0), (block.p, 0.1), (block.entry, 3.0)):
         np.testing.assert_allclose(got[: known[0]], np.array(kept) * expected)
-    np.testing.assert_array_equal(lot.a[: known[0]], np.array(kept) + 0.5)
+    np.testing.assert_array_equal(block.a[: known[0]], np.array(kept) + 0.5)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_single_draws_follow_the_p_of_lots(name, feedback):  # noqa: F811
+def test_single_draws_follow_the_p_of_blocks(name, feedback):  # noqa: F811
     """What a solver of one's own calls: `draw` and `probability`."""
     sampling = started(name, feedback)
     for _ in range(20):
@@ -129,54 +134,54 @@ def test_single_draws_follow_the_p_of_lots(name, feedback):  # noqa: F811
 
 
 @bg.kernel
-def moving_lots(urn, stream, lot, strength, excess, variance, rounds):
-    """Draw lots while weights move: Σ_t (1[i_t = j] - p_j^t) is a martingale for each of a few items j."""
-    size = lot.i.size
+def moving_blocks(weighted, stream, block, strength, excess, variance, rounds):
+    """Draw blocks while weights move: Σ_t (1[i_t = j] - p_j^t) is a martingale for each of a few items j."""
+    size = block.i.size
     for _ in range(rounds):
         for t in range(size):
-            lot.todo[t] = t
-        urn.pick_many(stream, lot, size)
-        urn.read_many(lot)
+            block.todo[t] = t
+        weighted.pick_many(stream, block, size)
+        weighted.read_many(block)
         for j in range(excess.size):
-            p = urn.share(j)
+            p = weighted.share(j)
             variance[j] += size * p * (1.0 - p)
             excess[j] -= size * p
         for t in range(size):
-            if lot.i[t] < excess.size:
-                excess[lot.i[t]] += 1.0
-            lot.other[t] = math.exp(strength * uniform_index(stream, 100) / 100.0)
-        urn.multiply_many(lot, size)
-        urn.multiply(uniform_index(stream, urn.where.size), math.exp(-min(20.0 * strength, 700.0)))
+            if block.i[t] < excess.size:
+                excess[block.i[t]] += 1.0
+            block.other[t] = math.exp(strength * uniform_index(stream, 100) / 100.0)
+        weighted.multiply_many(block, size)
+        weighted.multiply(uniform_index(stream, weighted.where.size), math.exp(-min(20.0 * strength, 700.0)))
 
 
 @pytest.mark.parametrize("n", [3, 1000])
 @pytest.mark.parametrize("strength", [0.05, 1.0, 40.0])
 def test_lots_are_exact_while_weights_move(n, strength):
-    urn = empty_urn(n)
-    fill_equal(urn)
+    weighted = new_weighted_sampler(n)
+    fill_equal(weighted)
     excess, variance = np.zeros(min(n, 8)), np.zeros(min(n, 8))
-    moving_lots(urn, new_stream(3), new_lot(n, 64), strength, excess, variance, 5000)
+    moving_blocks(weighted, new_stream(3), new_block(n, 64), strength, excess, variance, 5000)
     assert (np.abs(excess) < 5.5 * np.sqrt(variance) + 1.0).all()
-    check_order(urn)
+    check_order(weighted)
 
 
 @bg.kernel
-def depths(book, r, one_by_one, together):
+def depths(index, r, one_by_one, together):
     for k in range(r.size):
-        one_by_one[k] = depth_of(book, np.int64(r[k]))
-    fill_depths(book, r, together, r.size)
+        one_by_one[k] = depth_of(index[0], np.int64(r[k]))
+    fill_depths(index[0], r, together, r.size)
 
 
 @settings(deadline=None)  # the first call compiles
 @given(st.lists(st.integers(0, 1000), min_size=WINDOW + 1, max_size=WINDOW + 1).filter(any), st.integers(1, WINDOW + 1))
 def test_the_bucket_is_found_without_a_branch(counts, used):
-    book = np.zeros(BOOK_SIZE, np.int64)
+    index = np.zeros(1, BUCKET_INDEX)
     counts = np.where(np.arange(WINDOW + 1) < used, counts, 0)
     counts[0] += not counts.any()
-    ends = book[ENDS : ENDS + WINDOW + 1] = np.cumsum(counts)
+    ends = index["ends"][0] = np.cumsum(counts)
     r = np.unique(np.clip(np.r_[0, ends - 1, ends], 0, ends[-1] - 1)).astype(np.uint64)
     one_by_one, together = np.empty((2, r.size), np.uint64)
-    depths(book, r, one_by_one, together)
+    depths(index, r, one_by_one, together)
     np.testing.assert_array_equal(one_by_one, np.searchsorted(ends, r, side="right"))
     np.testing.assert_array_equal(together, one_by_one)
 
@@ -212,40 +217,40 @@ def test_exp_is_right_to_the_last_digits():
 
 
 @bg.kernel
-def multiply_lots(urn, lot, items, factors):
-    for first in range(0, items.size, lot.i.size):
-        for t in range(lot.i.size):
-            lot.i[t], lot.other[t] = items[first + t], factors[first + t]
-        urn.multiply_many(lot, lot.i.size)
+def multiply_blocks(weighted, block, items, factors):
+    for first in range(0, items.size, block.i.size):
+        for t in range(block.i.size):
+            block.i[t], block.other[t] = items[first + t], factors[first + t]
+        weighted.multiply_many(block, block.i.size)
 
 
 def test_sums_of_lots_do_not_drift(rng):
-    urn, lot = empty_urn(2000), new_lot(2000, 100)
-    fill_equal(urn)
+    weighted, block = new_weighted_sampler(2000), new_block(2000, 100)
+    fill_equal(weighted)
     for _ in range(20):
         items = rng.integers(0, 2000, 500_000)
-        multiply_lots(urn, lot, items, np.exp(np.abs(rng.normal(0.0, 0.01, items.size))))
-    exact, kept = weights_and_total(urn)
+        multiply_blocks(weighted, block, items, np.exp(np.abs(rng.normal(0.0, 0.01, items.size))))
+    exact, kept = weights_and_total(weighted)
     assert kept == pytest.approx(exact, rel=1e-14)
-    check_order(urn)
+    check_order(weighted)
 
 
 @bg.kernel
-def count_lots(urn, stream, lot, counts, rounds):
+def count_blocks(weighted, stream, block, counts, rounds):
     for _ in range(rounds):
-        for t in range(lot.i.size):
-            lot.todo[t] = t
-        urn.pick_many(stream, lot, lot.i.size)
-        urn.read_many(lot)
-        for t in range(lot.i.size):
-            counts[lot.i[t]] += 1
+        for t in range(block.i.size):
+            block.todo[t] = t
+        weighted.pick_many(stream, block, block.i.size)
+        weighted.read_many(block)
+        for t in range(block.i.size):
+            counts[block.i[t]] += 1
 
 
 @pytest.mark.parametrize("name", EXTREMES)
 def test_lots_follow_extreme_weights(name):
     weights = EXTREMES[name]
     counts = np.zeros(len(weights), np.int64)
-    count_lots(filled(weights), new_stream(5), new_lot(len(weights), 100), counts, 5000)
+    count_blocks(filled(weights), new_stream(5), new_block(len(weights), 100), counts, 5000)
     assert chi_square_passes(counts, weights / weights.sum())
 
 
@@ -279,7 +284,7 @@ class Recording(bg.Sampler):
     ("n", "size"), [(50, 1), (3000, 1), (9000, 1), (50, 7), (50, 60), (3000, 7), (3000, 100), (3000, 200)]
 )
 def test_every_draw_is_used_and_told_of_once_in_order(n, size):
-    """Whatever the sizes of lots and of batches, and however a run is cut into pieces."""
+    """Whatever the sizes of blocks and of batches, and however a run is cut into pieces."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((n, 3)), rng.choice([-1.0, 1.0], n)
     problem = bg.Problem(X, y)
@@ -296,7 +301,7 @@ def test_every_draw_is_used_and_told_of_once_in_order(n, size):
 
 
 class Astray(bg.Sampler):
-    """Draws what is not a row once, long after the first lots."""
+    """Draws what is not a row once, long after the first blocks."""
 
     def state(self, setup):
         return AstrayState(np.zeros(1, np.int64), setup.n)
@@ -317,14 +322,14 @@ class AstrayState(NamedTuple):
         pass
 
 
-def test_an_index_that_is_not_a_row_is_refused_in_any_lot(rng):
+def test_an_index_that_is_not_a_row_is_refused_in_any_block(rng):
     problem = bg.Problem(rng.standard_normal((3000, 3)), rng.choice([-1.0, 1.0], 3000))
     with pytest.raises(IndexError, match="Astray drew an index outside"):
         bg.minimise(problem, bg.Saga(0.01), Astray(), passes=3, seed=0)
 
 
 class InLots(NamedTuple):
-    """A user's sampler with loops of its own: 0, 1, .. in lots."""
+    """A user's sampler with loops of its own: 0, 1, .. in blocks."""
 
     clock: np.ndarray
     n: int
@@ -338,13 +343,13 @@ class InLots(NamedTuple):
     def update(self, i, p_i, a_i):
         pass
 
-    def draw_many(self, lot):
-        for t in range(lot.i.size):
-            lot.i[t] = (self.clock[0] + t) % self.n
-            lot.p[t] = 1.0 / self.n
-        self.clock[0] += lot.i.size
+    def draw_many(self, block):
+        for t in range(block.i.size):
+            block.i[t] = (self.clock[0] + t) % self.n
+            block.p[t] = 1.0 / self.n
+        self.clock[0] += block.i.size
 
-    def learn_many(self, lot, count):
+    def learn_many(self, block, count):
         self.clock[1] += count
 
 
@@ -365,12 +370,12 @@ def test_a_users_own_lots_are_used():
 
 def test_lots_of_ones_own_are_checked():
     class Wrong(InLots):
-        def draw_many(self, lot, extra):
+        def draw_many(self, block, extra):
             pass
 
-    class Lots(bg.Sampler):
+    class Blocks(bg.Sampler):
         def state(self, setup):
             return Wrong(np.zeros(2, np.int64), setup.n)
 
     with pytest.raises(TypeError, match="draw_many"):
-        Lots().start(10)
+        Blocks().start(10)

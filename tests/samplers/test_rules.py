@@ -1,0 +1,70 @@
+"""Adaptive rules beside plain NumPy: the same p at every draw. A new rule is one row in RULES."""
+
+import numpy as np
+import pytest
+
+import banditgrad as bg
+
+N = 60
+RULES = {}
+
+
+def rule(sampler):
+    """Register a NumPy loop: given the draws, their p and the feedback, it yields p before each of them."""
+
+    def register(p_of):
+        RULES[type(sampler).__name__] = (sampler, p_of)
+        return p_of
+
+    return register
+
+
+def mixed(w, theta):
+    return (1.0 - theta) * w / w.sum() + theta / w.size
+
+
+def of_norms(draws, p_drawn, a, theta, weight):
+    """Rules with a warm-up, after which `weight` says what a drawn weight becomes."""
+    w, unit = np.ones(N), 0.0
+    warm_up = int(np.sqrt(N)) + 16
+    for t, i in enumerate(draws):
+        yield mixed(w, theta)
+        if t < warm_up:
+            unit += (a[t] / (N * p_drawn[t]) - unit) / (t + 1)
+        else:
+            w[i] = weight(w[i], a[t] / unit, N * p_drawn[t])
+
+
+@rule(bg.EmaNorm(theta=0.3, memory=0.8))
+def ema_norm(draws, p_drawn, a):
+    return of_norms(draws, p_drawn, a, 0.3, lambda w, a, n_p: 0.8 * w + 0.2 * np.sqrt(a))
+
+
+@rule(bg.RecentNorm(theta=0.2, memory=0.6))
+def recent_norm(draws, p_drawn, a):
+    return of_norms(draws, p_drawn, a, 0.2, lambda w, a, n_p: np.sqrt(0.6 * w**2 + 0.4 * a))
+
+
+@rule(bg.Vrb(theta=0.4, gamma=3.0))
+def vrb(draws, p_drawn, a):
+    return of_norms(draws, p_drawn, a, 0.4, lambda w, a, n_p: np.sqrt(w**2 + a / (3.0 * n_p)))
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("size", [1, 7])
+def test_p_is_what_numpy_makes_of_the_same_draws(name, size):
+    sampler, p_of = RULES[name]
+    rng = np.random.default_rng(3)
+    norms2 = np.exp(2.0 * rng.standard_normal(N))
+    sampling = sampler.start(N, horizon=700, seed=4)
+    draws, p_drawn, a, seen = [], [], [], []
+    for _ in range(100):
+        seen.append(sampling.probabilities())
+        i, p = sampling.draw(size)
+        np.testing.assert_array_equal(p, seen[-1][i])
+        draws.extend(i)
+        p_drawn.extend(p)
+        a.extend(norms2[i] * rng.exponential(size=size))
+        sampling.update(i, a[-size:], p)
+    expected = list(p_of(draws, p_drawn, a))[::size]
+    np.testing.assert_allclose(seen, expected, rtol=1e-9)
