@@ -10,23 +10,32 @@ from iterates import last_iterate
 from reference import loss_derivative
 
 
-def test_steps_are_distance_over_gradients(small_data, rng):
-    """γ_t = max ‖w_s - w_0‖ / √Σ ‖ĝ_s‖², the distance taken at the ends of blocks of 16 steps."""
+@pytest.mark.parametrize("longest", [1.0, 30.0])
+def test_steps_are_distance_over_gradients(small_data, rng, longest):
+    """γ_t = max ‖w_s - w_0‖ / √Σ ‖ĝ_s‖², the distance taken at the ends of blocks of 16 steps; γ L_i / (n p_i) of a
+    long row is limited."""
     X, y = small_data
     n, batch = len(y), 3
-    draws = rng.integers(0, n, 40 * batch)
+    X = X * np.where(np.arange(n) == 7, longest, 1.0)[:, None]
+    draws = rng.integers(0, n, 220 * batch)
+    draws[draws == 7] = 8
+    draws[200 * batch] = 7  # late, when w has come far
     problem = bg.Problem(sp.csr_array(X), y, bg.Logistic(), fit_intercept=True)
     A = np.hstack([X, np.ones((n, 1))])
-    w, squares = np.zeros(13), 0.0
+    w, squares, limited = np.zeros(13), 0.0, 0
     typical = np.sqrt(np.mean(problem.gradient_norms(w) ** 2))
     reach = 0.5 / problem.smoothness.max() * typical
-    for t in range(40):
+    for t in range(220):
         i = draws[batch * t : batch * (t + 1)]
-        g = (loss_derivative("Logistic", A[i] @ w, y[i])[:, None] * A[i]).mean(axis=0)
-        squares += g @ g
-        w = w - reach / np.sqrt(squares) * g
+        parts = loss_derivative("Logistic", A[i] @ w, y[i])[:, None] * A[i] / batch
+        squares += parts.sum(axis=0) @ parts.sum(axis=0)
+        gamma = reach / np.sqrt(squares)
+        too_far = gamma * problem.smoothness[i] / batch / max(1.0, 0.05 * np.sqrt(n))
+        limited += int(np.sum(too_far > 1.0))
+        w = w - gamma * (parts / np.maximum(too_far, 1.0)[:, None]).sum(axis=0)
         if (t + 1) % 16 == 0:
             reach = max(reach, np.linalg.norm(w))
+    assert (limited == 1) == (longest > 1.0)
     for solver in (bg.Sgd(batch_size=batch), bg.ProxSgd(batch_size=batch)):
         replay = bg.Replay(draws, np.full(n, 1 / n))
         got = last_iterate(problem, solver, replay, passes=len(draws) / n, record_every=0.21)

@@ -129,7 +129,7 @@ def _sqn(parts, state, sampler, steps):
             add(parts.rows, batch.i[k], batch.factor[k], v)
         if state.time[0] > 2 * state.every:
             _apply(memory, v)
-        state.stride.measure_vector(v)
+        state.stride.measure_direction(parts, batch, v)
         gamma = state.stride.step_at(state.time[0])
         for j in range(w.size):
             w[j] -= gamma * v[j]

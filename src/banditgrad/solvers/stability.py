@@ -23,18 +23,23 @@ from banditgrad._jit import inline
 
 Vector = NDArray[np.float64]
 
-REACH = 0.05  # γ r_i in units of √n, at most
+OVERSHOOT = 0.05  # γ r_i in units of √n, at most
 
 
 class Stability(NamedTuple):
     least_p: Vector  # of each row, so far
     limit: Vector  # γ, at most
-    reach: float  # γ r_i, at most
+    overshoot: float  # γ r_i, at most
+
+
+def overshoot(n: int) -> float:
+    """What γ r_i may be at most."""
+    return max(1.0, OVERSHOOT * math.sqrt(n))
 
 
 def new_stability(problem: Any, *, automatic: bool) -> Stability:
     n = problem.n if automatic else 0
-    return Stability(np.full(n, math.inf), np.array([math.inf]), max(1.0, REACH * math.sqrt(n)))
+    return Stability(np.full(n, math.inf), np.array([math.inf]), overshoot(n))
 
 
 @inline
@@ -45,4 +50,4 @@ def find_limit(stability, parts, margins, sampler):
         stability.least_p[i] = min(stability.least_p[i], sampler.probability(i))
         ratio = parts.terms.curve(i, margins[i]) * parts.norms2[i] / (n * stability.least_p[i])
         largest = max(largest, ratio)
-    stability.limit[0] = stability.reach / largest if largest > 0.0 else math.inf
+    stability.limit[0] = stability.overshoot / largest if largest > 0.0 else math.inf
