@@ -37,6 +37,7 @@ class Descent:
     predicted : how much the last step would have gained had the model been right
     kept : the share of it that the step gained
     settled : whether no step makes F fall any more
+    cuts : how many steps kept next to nothing of what a model of all rows promised
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Descent:
             view.diagonal = np.zeros(w.size)
         self.most_curved = _most_curved(problem, view)
         self.memory, self._promises = Memory(), deque[float](maxlen=PATIENCE + 1)
-        self.caution, self.predicted, self.kept, self.settled = 0.0, np.inf, 1.0, False
+        self.caution, self.predicted, self.kept, self.settled, self.cuts = 0.0, np.inf, 1.0, False, 0
         self.w, self._looked = w, True
         view.look(w)
         if hold > 0.0:
@@ -218,6 +219,7 @@ class Descent:
         if t <= SHORTEST:
             self._beware()
         elif self.kept < BAD:
+            self.cuts += self.curvature.exact and self._idle == 0
             self._raise_caution()
         elif self.kept > GOOD:
             self._relax_caution()

@@ -11,7 +11,7 @@ diagonal and what the last steps have shown.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from banditgrad._random import new_stream
 from banditgrad.losses import Squared
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
 from banditgrad.solvers.newton.columns import ColumnCurvature
+from banditgrad.solvers.newton.continuation import Continuation, Strengths, Widths
 from banditgrad.solvers.newton.costs import OVERHEAD, Costs
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.descent import Descent
@@ -27,7 +28,6 @@ from banditgrad.solvers.newton.dual import Dual
 from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.memory import Memory
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
-from banditgrad.solvers.newton.smoothing import Smoothing
 from banditgrad.solvers.newton.view import View, draw_view, tell
 
 Vector = NDArray[np.float64]
@@ -39,58 +39,61 @@ FEWEST, PER_COORDINATE = 256, 10  # rows of a sample: in all, and for each coord
 STEPS = 8  # on one sample at most
 NOISE = 2.0  # times F d/m, the order of a sample's own error: what promises less is not worth a step on it
 COARSE, FINE, EXACT = 0.1, 0.01, 1e-5  # how well models are minimised: far away or on samples, near, where F is a model
+STUCK = 4  # steps on all rows that hardly moved, on rows some of which are straight: a path may come nearer
 HOLD = 0.1  # times the mean curvature times d/m: a ridge on samples, for features that they have hardly seen
 
 
 class SampledNewtonState:
-    """Where a run is: at `w`; in the dual while there is a `dual`; on smoother problems while `smoothing` has
-    not ended; else before the first look at all rows while `descent` is None."""
+    """Where a run is: at `w`; in the dual while there is a `dual`; on easier problems while there is a `path`; else
+    before the first look at all rows while `descent` is None."""
 
     def __init__(self, problem: Any, w: Vector, seed: Any) -> None:
-        self.w, self._problem, self._stream = w, problem, new_stream(seed)
+        self.w, self.problem, self._stream = w, problem, new_stream(seed)
         self.costs = Costs(problem)
         self.quadratic = _is_quadratic(problem)
         self.descent: Descent | None = None
-        self.smoothing = Smoothing(problem, w)
-        self.samples = _first_samples(problem) if self.smoothing.ended else []
+        self.path, self.followed = cast(Continuation | None, None), False  # the second: one that began on the way
+        self.follow(Widths(problem, w))
+        self.samples = _first_samples(problem) if self.path is None else []
         few = not self.quadratic and not _first_samples(problem) and not self.costs.matrix_pays()
-        suits = few and self.smoothing.ended and Dual.suits(problem) and not w.any()
+        suits = few and self.path is None and Dual.suits(problem) and not w.any()
         self.dual = Dual(problem, self._stream) if suits else None
         self.tol, self.near = FINE, self.quadratic  # near: models are worth minimising well
 
     @property
     def seen(self) -> Descent | Dual | None:
         """What knows F and its gradient at the iterate."""
-        if not self.smoothing.ended:
-            return None
         return self.dual if self.dual is not None and self.dual.begun else self.descent
+
+    def follow(self, path: Continuation) -> None:
+        self.path = None if path.ended else path
 
     @property
     def led_nowhere(self) -> bool:
         """Whether w is that of a dual that has not come below F(0) yet: then the iterate is still zero."""
         dual = self.dual
-        return dual is not None and dual.begun and not dual.value <= self._problem.value(np.zeros_like(self.w))
+        return dual is not None and dual.begun and not dual.value <= self.problem.value(np.zeros_like(self.w))
 
     def kind(self, size: int) -> type[Curvature] | type[RowCurvature]:
         """The estimate of the Hessian that suits so many rows."""
-        if self.costs.matrix_pays(size / self._problem.n):
+        if self.costs.matrix_pays(size / self.problem.n):
             return Curvature
-        l1, _ = self._problem.shrinkage
+        l1, _ = self.problem.shrinkage
         return ColumnCurvature if l1 > 0.0 else RowCurvature
 
     def share(self, size: int) -> float:
         """Of so many rows, the share to sample the Hessian from; 1 for the Hessian itself, infinite for that at every
         step, since it costs next to nothing."""
         cost = self.kind(size).cost(self.costs)
-        if cost * size / self._problem.n <= OVERHEAD:
+        if cost * size / self.problem.n <= OVERHEAD:
             return np.inf
         share = WORK * self.costs.look / cost
         return share if share <= MOST else 1.0
 
-    def begin(self, view: View, problem: Any = None, *, hold: float = 0.0) -> Descent:
+    def begin(self, view: View, w: Vector | None = None, problem: Any = None, *, hold: float = 0.0) -> Descent:
         kind, share = self.kind(view.size), self.share(view.size)
-        full = kind.cost(self.costs) / self.costs.look
-        return Descent(problem or self._problem, view, kind(view, self._stream), share, self.w, full=full, hold=hold)
+        full, w = kind.cost(self.costs) / self.costs.look, self.w if w is None else w
+        return Descent(problem or self.problem, view, kind(view, self._stream), share, w, full=full, hold=hold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +128,11 @@ class SampledNewton(Solver):
                 state.dual.step()
                 state.w = state.dual.w
                 continue
-            if not state.smoothing.ended:
-                _step_smoothly(state)
+            if state.path is not None:
+                _step_along(state.path, state)
                 continue
             if state.descent is not None:
-                if not state.descent.settled:
-                    state.descent.step(state.tol if state.near or state.descent.near else COARSE)
+                _step(problem, state, state.descent)
             elif not _begin(problem, state, sampler):
                 return BAD_INDEX
             assert state.descent is not None
@@ -143,7 +145,7 @@ class SampledNewton(Solver):
         return np.zeros_like(state.w) if state.led_nowhere else state.w.copy()
 
     def finished(self, state: SampledNewtonState) -> bool:
-        return state.smoothing.ended and state.descent is not None and state.descent.settled
+        return state.path is None and state.descent is not None and state.descent.settled
 
     def feedback(self, problem: Any, state: SampledNewtonState) -> Vector:
         return super().feedback(problem, state) if state.seen is None else state.seen.feedback()
@@ -162,14 +164,25 @@ def _first_samples(problem: Any) -> list[int]:
     return [] if _is_quadratic(problem) else sample_sizes(problem.n, problem.dimension)
 
 
-def _step_smoothly(state: SampledNewtonState) -> None:
-    """A step on a smoother problem; once near its minimiser, the next one's turn has come."""
-    smoothing, problem = state.smoothing, state.smoothing.problem
-    descent = state.descent or state.begin(View(problem), problem)
-    descent.step(COARSE)
-    state.descent, state.w = descent, descent.w
-    if descent.settled or smoothing.near(descent.predicted, descent.view.bends):
-        state.descent, state.w = None, smoothing.narrow(descent.w)
+def _step(problem: Any, state: SampledNewtonState, descent: Descent) -> None:
+    """A step on all rows; where these do not come near the minimum, a path may."""
+    if not descent.settled:
+        descent.step(state.tol if state.near or descent.near else COARSE)
+    if descent.cuts >= STUCK and not state.followed and Strengths.suits(problem, descent):
+        state.followed = True
+        state.follow(Strengths(problem, descent))
+
+
+def _step_along(path: Continuation, state: SampledNewtonState) -> None:
+    """A step on an easier problem; w moves only if nothing better is known."""
+    path.step(lambda problem, w: state.begin(View(problem), w, problem))
+    if state.descent is None:
+        state.w = path.w
+    elif path.ended:
+        descent = state.begin(View(path.problem), path.w)
+        if descent.value < state.descent.value:
+            state.descent, state.w = descent, descent.w
+    state.follow(path)
 
 
 def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
