@@ -30,12 +30,15 @@ from banditgrad.torch.feedback import (
     squared_error_bound,
 )
 from banditgrad.torch.guard import Guard
+from banditgrad.torch.noise import Advice, NoiseMeter
 
 __all__ = [
+    "Advice",
     "BanditBatchSampler",
     "Guard",
     "IndexedDataset",
     "LastLayer",
+    "NoiseMeter",
     "binary_cross_entropy_bound",
     "cross_entropy_bound",
     "gradient_norms",

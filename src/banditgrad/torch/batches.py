@@ -17,7 +17,8 @@ from banditgrad.torch.arguments import chosen_seed, number_of_samples, whole
 from banditgrad.torch.batch_stream import MAX_OUTSTANDING, BatchStream, Draw
 from banditgrad.torch.event_log import Event, EventLog
 from banditgrad.torch.guard import Guard
-from banditgrad.torch.ranks import gather, rank_and_size
+from banditgrad.torch.noise import Advice, GradientPairs
+from banditgrad.torch.ranks import gather, mean_over_ranks, rank_and_size
 
 
 class BanditBatchSampler(TorchSampler):
@@ -84,6 +85,8 @@ class BanditBatchSampler(TorchSampler):
         self._log = EventLog(self._stream)
         self._epoch_start = 0  # the number of the epoch's first batch
         self._newest = -1  # the newest batch that weights or update were asked about
+        self._newest_adaptive = False  # whether that one was drawn from p
+        self._pairs: GradientPairs | None = None  # of the optimiser that is watched
         self._resuming = False  # a state was loaded that the next epoch goes on from
         self._warned = False  # that feedback never came
         self._rest: list[Event] = []  # what the loaded state says happened later
@@ -151,14 +154,51 @@ class BanditBatchSampler(TorchSampler):
         self._log.learn(number, everyones)
         self._rest = []
 
+    def watch(self, optimiser: torch.optim.Optimizer, *, accumulate: int = 1, every: int = 10) -> Any:
+        """Measure the gradient noise scale at the optimiser's steps, for `advice` and for the guard to decide by.
+
+        Of every `every` steps two are measured, with the gradients that the optimiser is about to use; the first is
+        copied until the second comes.
+
+        Parameters
+        ----------
+        optimiser : torch.optim.Optimizer
+            With gradients from losses that were multiplied by `weights`.
+        accumulate : int
+            Batches whose gradients are averaged for a step.
+        every : int
+            Steps between two measurements.
+
+        Returns
+        -------
+        handle
+            Whose ``remove()`` ends it.
+        """
+        accumulate = whole(accumulate, "accumulate")
+        self._pairs = GradientPairs(whole(every, "every"))
+
+        def measured(square: float, product: float) -> None:
+            square, product = mean_over_ranks((square, product))
+            size = self.batch_size * self._ranks * accumulate
+            self._log.measure(square, product, size, self._newest_adaptive)
+            self._rest = []
+
+        return self._pairs.watch(optimiser, measured)
+
+    def advice(self) -> Advice:
+        """What drawing from p can save at the present batch size: noise scales, τ and, as its `str`, one sentence."""
+        return self._stream.advice()
+
     def probabilities(self) -> NDArray[np.float64]:
         """p_i of all samples, as learned so far; batches are drawn from it while the guard allows."""
         return self.sampling.probabilities()
 
     def statistics(self) -> dict[str, float]:
-        """How it goes: τ as the guard measures it, whether the next batch is drawn from p, what waits for feedback."""
+        """How it goes: τ, how many times fewer steps p needs as the guard reckons, whether the next batch is drawn from
+        p, what waits for feedback."""
         return {
             "tau": self._stream.ratio.tau,
+            "saving": self._stream.advice().saving,
             "adaptive": self._stream.adaptive,
             "batches": self._stream.drawn,
             "outstanding": len(self._stream.outstanding),
@@ -175,6 +215,7 @@ class BanditBatchSampler(TorchSampler):
             "global_batch_size": self.batch_size * self._ranks,
             "epoch_start": self._epoch_start,
             "newest": self._newest,
+            "steps": self._pairs.steps if self._pairs else 0,
             **self._log.state_dict(),
         }
 
@@ -189,6 +230,8 @@ class BanditBatchSampler(TorchSampler):
                 )
         self._rest = self._log.load_state_dict(saved, saved["newest"])
         self._epoch_start, self._newest = saved["epoch_start"], saved["newest"]
+        if self._pairs is not None:
+            self._pairs.steps = saved["steps"]
         self._resuming = True
 
     # --- what an epoch asks -------------------------------------------------------------------------------------------
@@ -257,7 +300,8 @@ class BanditBatchSampler(TorchSampler):
         outstanding = self._stream.outstanding
         for number in chain((self._newest, self._newest + 1), outstanding):
             if number in outstanding and self._indices_of(number).tobytes() == key:
-                self._newest = max(self._newest, number)
+                if number >= self._newest:
+                    self._newest, self._newest_adaptive = number, outstanding[number].adaptive
                 return number, outstanding[number]
         raise ValueError(
             f"BanditBatchSampler: these {wanted.size} indices are not a batch that waits for feedback. Pass idx whole "
