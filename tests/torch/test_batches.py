@@ -193,6 +193,9 @@ def test_a_sampling_already_started_is_taken_as_it_is():
         ({"seed": -1}, "seed"),
         ({"seed": 1, "generator": "any"}, "not both"),
         ({"guard": 1.5}, "Guard"),
+        ({"budget": 0.0}, "budget"),
+        ({"budget": 1.5}, "budget"),
+        ({"budget": 0.5, "steps_per_epoch": 3}, "not both"),
     ],
 )
 def test_bad_input_is_refused_in_words(options, message):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
 from banditgrad.samplers import Sampling
+from banditgrad.torch.deck import Deck
 from banditgrad.torch.guard import Guard, VarianceRatio
 from banditgrad.torch.noise import Advice, NoiseAverages
 from banditgrad.torch.shuffle import Shuffle
@@ -31,14 +32,19 @@ class Draw(NamedTuple):
 
 
 class BatchStream:
-    """Draws batches from a `Sampling`, or from shuffled passes while the guard says that it does not pay."""
+    """Draws batches from a `Sampling`, or from shuffled passes while the guard says that it does not pay.
 
-    def __init__(self, sampling: Sampling, guard: Guard | None, seed: int) -> None:
+    With replacement every draw is from the p of its time; without, from a deck that is made with the p of its time.
+    """
+
+    def __init__(self, sampling: Sampling, guard: Guard | None, seed: int, replacement: bool = True) -> None:
         self.sampling, self.guard, self.n = sampling, guard, sampling.n
         self.ratio = VarianceRatio(guard.memory if guard else Guard().memory)
         self.noise = NoiseAverages(NOISE_MEMORY)  # of uniform batches
         self.step_size = 1  # samples per step of the optimiser that is watched
         self.shuffle = Shuffle(self.n, seed)
+        self.deck = None if replacement else Deck(self.n, seed)
+        self.deck_size = self.n
         self.drawn = 0  # batches so far; the number of the next one
         self.outstanding: dict[int, Draw] = {}  # drawn and without feedback, by number, oldest first
 
@@ -53,10 +59,14 @@ class BatchStream:
 
     def draw(self, size: int) -> int:
         """Draw the next batch; return its number."""
-        if self.adaptive:
+        if not self.adaptive:
+            if self.deck is not None:
+                self.deck.drop()
+            draw = Draw(self.shuffle.draw(size), np.full(size, 1.0 / self.n), adaptive=False)
+        elif self.deck is None:
             draw = Draw(*self.sampling.draw(size), adaptive=True)
         else:
-            draw = Draw(self.shuffle.draw(size), np.full(size, 1.0 / self.n), adaptive=False)
+            draw = Draw(*self.deck.draw(size, self.deck_size, self.sampling.probabilities), adaptive=True)
         number = self.drawn
         self.outstanding[number] = draw
         self.drawn += 1
@@ -101,6 +111,7 @@ class BatchStream:
             "ratio": self.ratio.state_dict(),
             "noise": {**self.noise.state_dict(), "step_size": self.step_size},
             "shuffle": self.shuffle.state_dict(),
+            "deck": self.deck.state_dict() if self.deck else {},
             "drawn": self.drawn,
             "outstanding": {
                 "number": list(self.outstanding),
@@ -116,6 +127,8 @@ class BatchStream:
         self.noise.load_state_dict(saved["noise"])
         self.step_size = saved["noise"]["step_size"]
         self.shuffle.load_state_dict(saved["shuffle"])
+        if self.deck is not None:
+            self.deck.load_state_dict(saved["deck"])
         self.drawn = saved["drawn"]
         waiting = saved["outstanding"]
         ends = np.cumsum(waiting["size"], dtype=np.int64)[:-1]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Sampler as TorchSampler
 
 from banditgrad.samplers import Importance, Mabs, Sampler, Sampling, Uniform
-from banditgrad.torch.arguments import chosen_seed, number_of_samples, whole
+from banditgrad.torch.arguments import chosen_seed, number_of_samples, share, whole
 from banditgrad.torch.batch_stream import MAX_OUTSTANDING, BatchStream, Draw
 from banditgrad.torch.event_log import Event, EventLog
 from banditgrad.torch.guard import Guard
@@ -22,11 +22,13 @@ from banditgrad.torch.ranks import gather, mean_over_ranks, rank_and_size
 
 
 class BanditBatchSampler(TorchSampler):
-    """Batches drawn with replacement from probabilities p that follow the gradient norms, for any DataLoader.
+    """Batches drawn from probabilities p that follow the gradient norms, for any DataLoader.
 
     The mean over a batch of weights · gradients, weights = 1/(n p), is an unbiased estimate of the mean gradient,
     however far p is from uniform and however late the feedback comes: p is remembered for every batch from its draw
-    until its feedback. An epoch is as many draws as there are samples; it does not visit every sample.
+    until its feedback. An epoch is as many draws as there are samples; with replacement, p moves from batch to batch,
+    and an epoch does not visit every sample. Without, p is that of the epoch's beginning, and sample i comes n p_i
+    times, rounded up or down; where p is uniform, that is shuffling.
 
     While the guard finds that drawing from p does not pay, at the start in any case, batches come from shuffled passes
     without replacement, with weights of 1, as from a plain DataLoader.
@@ -49,6 +51,10 @@ class BanditBatchSampler(TorchSampler):
         Without `steps_per_epoch`: leave out the last batch of an epoch if it is not full.
     guard : Guard or bool
         When to shuffle instead; False: never.
+    replacement : bool
+        False: an epoch of T draws has sample i ⌊T p_i⌋ or ⌈T p_i⌉ times, in random order.
+    budget : float
+        T / n, above 0 and up to 1: the share of a full epoch's draws that an epoch makes.
 
     Example
     -------
@@ -71,17 +77,22 @@ class BanditBatchSampler(TorchSampler):
         generator: torch.Generator | None = None,
         drop_last: bool = False,
         guard: Guard | bool = True,
+        replacement: bool = True,
+        budget: float = 1.0,
     ) -> None:
         self.n = number_of_samples(dataset)
         self.batch_size = whole(batch_size, "batch_size")
         self.steps_per_epoch = None if steps_per_epoch is None else whole(steps_per_epoch, "steps_per_epoch")
         self.drop_last = bool(drop_last)
+        self.replacement, self.budget = bool(replacement), share(budget, "budget")
+        if steps_per_epoch is not None and self.budget != 1.0:
+            raise ValueError("BanditBatchSampler expects steps_per_epoch or a budget, not both.")
         self._rank, self._ranks = rank_and_size()
         seed = chosen_seed(seed, generator)
         self.sampling = self._started(Mabs() if sampler is None else sampler, seed)
         if not isinstance(guard, (Guard, bool)):
             raise TypeError(f"BanditBatchSampler expects a Guard, True or False as guard, got {guard!r}.")
-        self._stream = BatchStream(self.sampling, Guard() if guard is True else guard or None, seed)
+        self._stream = BatchStream(self.sampling, Guard() if guard is True else guard or None, seed, self.replacement)
         self._log = EventLog(self._stream)
         self._epoch_start = 0  # the number of the epoch's first batch
         self._newest = -1  # the newest batch that weights or update were asked about
@@ -104,8 +115,19 @@ class BanditBatchSampler(TorchSampler):
         """Batches per epoch and rank."""
         if self.steps_per_epoch is not None:
             return self.steps_per_epoch
-        batches = self.n / (self.batch_size * rank_and_size()[1])
+        batches = self._draws / (self.batch_size * rank_and_size()[1])
         return math.floor(batches) if self.drop_last else math.ceil(batches)
+
+    @property
+    def _draws(self) -> int:
+        """Of an epoch, unless `steps_per_epoch` is given."""
+        return max(1, round(self.n * self.budget))
+
+    def _set_ranks(self) -> None:
+        self._rank, self._ranks = rank_and_size()
+        full = self.batch_size * self._ranks
+        whole_batches = self.steps_per_epoch is not None or (self.drop_last and self._draws >= full)
+        self._stream.deck_size = len(self) * full if whole_batches else self._draws
 
     def __iter__(self) -> "Epoch":
         return Epoch(self)
@@ -213,6 +235,7 @@ class BanditBatchSampler(TorchSampler):
         return {
             "n": self.n,
             "global_batch_size": self.batch_size * self._ranks,
+            "replacement": self.replacement,
             "epoch_start": self._epoch_start,
             "newest": self._newest,
             "steps": self._pairs.steps if self._pairs else 0,
@@ -221,8 +244,8 @@ class BanditBatchSampler(TorchSampler):
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on from a saved state of the same sampler; a StatefulDataLoader calls it by itself."""
-        self._rank, self._ranks = rank_and_size()
-        mine = {"n": self.n, "global_batch_size": self.batch_size * self._ranks}
+        self._set_ranks()
+        mine = {"n": self.n, "global_batch_size": self.batch_size * self._ranks, "replacement": self.replacement}
         for name, value in mine.items():
             if saved.get(name) != value:
                 raise ValueError(
@@ -238,7 +261,7 @@ class BanditBatchSampler(TorchSampler):
 
     def _begin(self) -> tuple[int, int]:
         """Start an epoch, or go on with a loaded one: batches it has had, and the number of the last of them."""
-        self._rank, self._ranks = rank_and_size()  # frameworks may start the process group after the sampler is made
+        self._set_ranks()  # frameworks may start the process group after the sampler is made
         if not self._resuming:
             self._warn_without_feedback()
             self._epoch_start = self._stream.drawn
@@ -279,7 +302,7 @@ class BanditBatchSampler(TorchSampler):
         """Samples per rank in a batch of the epoch: the last one may be short."""
         if self.steps_per_epoch is not None or self.drop_last:
             return self.batch_size
-        left = self.n - position * self.batch_size * self._ranks
+        left = self._draws - position * self.batch_size * self._ranks
         return min(self.batch_size, math.ceil(left / self._ranks))
 
     def _indices_of(self, number: int) -> NDArray[np.int64]:
