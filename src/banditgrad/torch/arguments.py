@@ -29,7 +29,7 @@ def whole(value: Any, name: str) -> int:
 
 
 def share(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < value <= 1.0:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) <= 1.0:
         raise ValueError(f"BanditBatchSampler expects {name} to be a number above 0 and up to 1, got {value!r}.")
     return float(value)
 
