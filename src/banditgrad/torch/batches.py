@@ -3,7 +3,7 @@
 import math
 import warnings
 import zlib
-from collections.abc import Iterator, Sized
+from collections.abc import Callable, Iterator, Sized
 from itertools import chain
 from typing import Any
 
@@ -16,6 +16,7 @@ from banditgrad.samplers import Importance, Mabs, Sampler, Sampling, Uniform
 from banditgrad.torch.arguments import chosen_seed, number_of_samples, share, whole
 from banditgrad.torch.batch_stream import MAX_OUTSTANDING, BatchStream, Draw
 from banditgrad.torch.event_log import Event, EventLog
+from banditgrad.torch.feedback import loss_values
 from banditgrad.torch.guard import Guard
 from banditgrad.torch.noise import Advice, GradientPairs
 from banditgrad.torch.ranks import gather, mean_over_ranks, rank_and_size
@@ -55,6 +56,8 @@ class BanditBatchSampler(TorchSampler):
         False: an epoch of T draws has sample i ⌊T p_i⌋ or ⌈T p_i⌉ times, in random order.
     budget : float
         T / n, above 0 and up to 1: the share of a full epoch's draws that an epoch makes.
+    feedback_every : int
+        Learn from every k-th batch only, and let the feedback of others go: cheaper, and slower to learn.
 
     Example
     -------
@@ -62,8 +65,7 @@ class BanditBatchSampler(TorchSampler):
     >>> for x, y, idx in DataLoader(IndexedDataset(dataset), batch_sampler=sampler, num_workers=2):
     ...     z = model(x)
     ...     loss = F.cross_entropy(z, y, reduction="none")
-    ...     (loss * sampler.weights(idx)).mean().backward()
-    ...     sampler.update(idx, cross_entropy_bound(z, y))
+    ...     sampler.loss(loss, idx, norms=lambda: cross_entropy_bound(z, y)).backward()
     """
 
     def __init__(
@@ -79,11 +81,12 @@ class BanditBatchSampler(TorchSampler):
         guard: Guard | bool = True,
         replacement: bool = True,
         budget: float = 1.0,
+        feedback_every: int = 1,
     ) -> None:
         self.n = number_of_samples(dataset)
         self.batch_size = whole(batch_size, "batch_size")
         self.steps_per_epoch = None if steps_per_epoch is None else whole(steps_per_epoch, "steps_per_epoch")
-        self.drop_last = bool(drop_last)
+        self.drop_last, self.feedback_every = bool(drop_last), whole(feedback_every, "feedback_every")
         self.replacement, self.budget = bool(replacement), share(budget, "budget")
         if steps_per_epoch is not None and self.budget != 1.0:
             raise ValueError("BanditBatchSampler expects steps_per_epoch or a budget, not both.")
@@ -157,17 +160,57 @@ class BanditBatchSampler(TorchSampler):
         device = idx.device if isinstance(idx, torch.Tensor) else None
         return torch.from_numpy(weights).to(dtype=torch.get_default_dtype(), device=device)
 
+    def loss(
+        self, loss_per_sample: torch.Tensor, idx: Any, norms: torch.Tensor | Callable[[], Any] | None = None
+    ) -> torch.Tensor:
+        """The loss to call ``backward`` on, Σ weights · losses / batch; and the batch's `update`.
+
+        Parameters
+        ----------
+        loss_per_sample : tensor of shape (batch,)
+            As from a loss with ``reduction="none"``.
+        idx : tensor of shape (batch,)
+            The indices as the loader gave them.
+        norms : tensor, or function without arguments that gives one, optional
+            What to feed back; the losses themselves, the crudest, unless given. A function is called only for batches
+            that are learned from: ``lambda: cross_entropy_bound(z, y)``.
+        """
+        number, draw = self._find(idx)
+        p = draw.p[self._slice(draw.p.size)]
+        if loss_per_sample.shape != p.shape:
+            raise ValueError(
+                f"BanditBatchSampler.loss expects one loss per sample, shape ({p.size},), got "
+                f'{tuple(loss_per_sample.shape)}. Compute it with reduction="none", and sum or average what follows '
+                "the first axis."
+            )
+        shares = torch.from_numpy(1.0 / (self.n * p.size * p)).to(loss_per_sample)
+        if number % self.feedback_every:
+            self._forget(number)
+        else:
+            values = loss_values(loss_per_sample) if norms is None else norms() if callable(norms) else norms
+            self._learn(number, draw, values)
+        return torch.dot(loss_per_sample, shares)
+
     def update(self, idx: Any, norms: Any) -> None:
         """Learn the gradient norms, or a proxy for them, of a batch; once per batch, in any order, at any time.
 
         Under torch.distributed every rank calls it for its own slice, and all ranks learn from all slices.
         """
         number, draw = self._find(idx)
+        if number % self.feedback_every:
+            self._forget(number)
+        else:
+            self._learn(number, draw, norms)
+
+    def _forget(self, number: int) -> None:
+        del self._stream.outstanding[number]
+
+    def _learn(self, number: int, draw: Draw, norms: Any) -> None:
         mine = norms.detach() if isinstance(norms, torch.Tensor) else torch.as_tensor(norms)
         if mine.numel() * self._ranks != draw.i.size:
             raise ValueError(
                 "BanditBatchSampler.update expects one norm per sample, "
-                f"got shape {tuple(mine.shape)} for {len(idx)} samples."
+                f"got shape {tuple(mine.shape)} for {draw.i.size // self._ranks} samples."
             )
         if self._ranks > 1:
             everyones = gather(mine.reshape(-1), number, zlib.crc32(draw.i.tobytes() + draw.p.tobytes()))
@@ -319,6 +362,11 @@ class BanditBatchSampler(TorchSampler):
     def _find(self, idx: Any) -> tuple[int, Draw]:
         """The outstanding batch with these indices: nearly always the newest one asked about, or the next."""
         wanted = idx.numpy(force=True) if isinstance(idx, torch.Tensor) else np.asarray(idx)
+        if wanted.dtype.kind not in "iu" or wanted.ndim != 1:
+            raise TypeError(
+                f"BanditBatchSampler expects the indices of a batch, got {wanted.dtype} of shape {wanted.shape}. Has "
+                'the loader an IndexedDataset(dataset)? Its samples end with their index, or have it as "index".'
+            )
         key = wanted.astype(np.int64, copy=False).tobytes()
         outstanding = self._stream.outstanding
         for number in chain((self._newest, self._newest + 1), outstanding):
@@ -328,8 +376,8 @@ class BanditBatchSampler(TorchSampler):
                 return number, outstanding[number]
         raise ValueError(
             f"BanditBatchSampler: these {wanted.size} indices are not a batch that waits for feedback. Pass idx whole "
-            "and in order, as the loader gave it; ask for the weights of a batch before its update; update once per "
-            f"batch, and no later than {MAX_OUTSTANDING} batches after it was drawn."
+            "and in order, as a loader of an IndexedDataset gave it; ask for the weights of a batch before its update; "
+            f"update once per batch, and no later than {MAX_OUTSTANDING} batches after it was drawn."
         )
 
 
@@ -339,6 +387,7 @@ class Epoch(Iterator[list[int]]):
     def __init__(self, sampler: BanditBatchSampler) -> None:
         self._sampler = sampler
         self._position: int | None = None
+        self._length = 0  # asked once: it asks torch.distributed
         self._last = -1
         self._waiting: list[int] = []
 
@@ -346,7 +395,8 @@ class Epoch(Iterator[list[int]]):
         if self._position is None:
             self._position, self._last = self._sampler._begin()
             self._waiting = self._sampler._waiting(self._last)
-        if self._position >= len(self._sampler):
+        self._length = self._length or len(self._sampler)
+        if self._position >= self._length:
             raise StopIteration
         self._last = self._waiting.pop(0) if self._waiting else self._sampler._draw(self._position)
         self._position += 1
