@@ -3,6 +3,7 @@
 import lightning as L
 import torch
 import torch.nn.functional as F
+from lightning.pytorch.utilities import rank_zero_info
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -29,7 +30,7 @@ class Classifier(L.LightningModule):
         z = self.model(x)
         loss = (F.cross_entropy(z, y, reduction="none") * self.sampler.weights(idx)).mean()
         self.sampler.update(idx, cross_entropy_bound(z, y))
-        self.log("tau", self.sampler.statistics()["tau"])
+        self.log("saving", self.sampler.advice().saving)  # how many times fewer steps p needs
         return loss
 
     def validation_step(self, batch, _):
@@ -37,7 +38,12 @@ class Classifier(L.LightningModule):
         self.log("test_loss", F.cross_entropy(self.model(x), y), prog_bar=True)
 
     def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), 0.05, momentum=0.9)
+        optimiser = torch.optim.SGD(self.parameters(), 0.05, momentum=0.9)
+        self.sampler.watch(optimiser)  # is there noise to reduce? the guard decides by it
+        return optimiser
+
+    def on_train_epoch_end(self):
+        rank_zero_info(str(self.sampler.advice()))
 
     def on_save_checkpoint(self, checkpoint):
         checkpoint["bandit_sampler"] = self.sampler.state_dict()

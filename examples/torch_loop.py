@@ -1,7 +1,7 @@
 """Bandit sampling in a plain PyTorch loop: the three lines that change are marked.
 
 A small network on scikit-learn's digits, of which the odd ones were made rare. Prints, epoch by epoch, the test loss
-and how much quieter the sampler's batches are than uniform ones of the same size (τ).
+and what drawing from p can save, by the gradient noise scale.
 """
 
 import numpy as np
@@ -30,6 +30,7 @@ def main(epochs=25):
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     optimiser = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     sampler = BanditBatchSampler(train, 32, bg.RecentNorm(), seed=0)
+    sampler.watch(optimiser)  # is there noise to reduce? the guard decides by it
     loader = DataLoader(IndexedDataset(train), batch_sampler=sampler)
     x_test, y_test = next(iter(DataLoader(test, len(test))))
     for epoch in range(epochs):
@@ -42,9 +43,8 @@ def main(epochs=25):
             optimiser.step()
         with torch.no_grad():
             test_loss = F.cross_entropy(model(x_test), y_test)
-        state = sampler.statistics()
-        way = "drawing from p" if state["adaptive"] else "shuffling"
-        print(f"epoch {epoch + 1:2d}: test loss {test_loss:.4f}, τ = {state['tau']:.2f}, {way}")
+        way = "drawing from p" if sampler.statistics()["adaptive"] else "shuffling"
+        print(f"epoch {epoch + 1:2d}: test loss {test_loss:.4f}, {way}; {sampler.advice()}")
     return float(test_loss)
 
 

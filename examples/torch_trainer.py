@@ -43,7 +43,7 @@ class BanditTrainer(Trainer):
         super().__init__(*args, **kwargs)
         self.sampler = sampler
         self.model_accepts_loss_kwargs = False  # the loss below is a mean: gradients to accumulate are to be divided
-        self.add_callback(SaveSampler(sampler))
+        self.add_callback(BanditCallback(sampler))
 
     def get_train_dataloader(self):
         return DataLoader(IndexedDataset(self.train_dataset), batch_sampler=self.sampler)
@@ -58,11 +58,18 @@ class BanditTrainer(Trainer):
         return (loss.mean(), outputs) if return_outputs else loss.mean()
 
 
-class SaveSampler(TrainerCallback):
-    """Keeps the sampler's state in every checkpoint. To resume: load it, and set ignore_data_skip=True."""
+class BanditCallback(TrainerCallback):
+    """Measures the noise scale, logs what sampling can save, and keeps the sampler's state in every checkpoint. To
+    resume: load it, and set ignore_data_skip=True."""
 
     def __init__(self, sampler):
         self.sampler = sampler
+
+    def on_train_begin(self, args, state, control, optimizer, **kwargs):
+        self.sampler.watch(getattr(optimizer, "optimizer", optimizer), accumulate=args.gradient_accumulation_steps)
+
+    def on_log(self, args, state, control, logs, **kwargs):
+        logs["saving"] = self.sampler.advice().saving
 
     def on_save(self, args, state, control, **kwargs):
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
@@ -92,7 +99,7 @@ def main(epochs=25):
         trainer.train()
         assert list(Path(folder).glob("checkpoint-*/bandit_sampler.pt"))
         test_loss = trainer.evaluate()["eval_loss"]
-    print(f"test loss {test_loss:.4f}, τ = {sampler.statistics()['tau']:.2f}")
+    print(f"test loss {test_loss:.4f}; {sampler.advice()}")
     return test_loss
 
 

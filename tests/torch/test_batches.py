@@ -30,6 +30,7 @@ def test_an_epoch_has_the_batches_that_its_length_says(options, sizes, guard):
     sampler = BanditBatchSampler(dataset(), 32, seed=0, guard=guard, **options)
     for _ in range(2):
         drawn = list(sampler)
+        sampler.update(drawn[-1], torch.ones(sizes[-1]))  # an epoch without any feedback would be warned of
         assert [len(batch) for batch in drawn] == sizes
         assert len(sampler) == len(sizes)
         assert all(type(i) is int and 0 <= i < N for batch in drawn for i in batch)
@@ -193,6 +194,9 @@ def test_a_sampling_already_started_is_taken_as_it_is():
         ({"seed": -1}, "seed"),
         ({"seed": 1, "generator": "any"}, "not both"),
         ({"guard": 1.5}, "Guard"),
+        ({"budget": 0.0}, "budget"),
+        ({"budget": 1.5}, "budget"),
+        ({"budget": 0.5, "steps_per_epoch": 3}, "not both"),
     ],
 )
 def test_bad_input_is_refused_in_words(options, message):

@@ -19,7 +19,11 @@ pytestmark = pytest.mark.skipif(
 
 RANKS = 2
 STEPS = 250
-RULES = {"guarded": {"sampler": bg.RecentNorm()}, "unguarded": {"sampler": bg.Mabs(), "guard": False}}
+RULES = {
+    "guarded": {"sampler": bg.RecentNorm()},
+    "unguarded": {"sampler": bg.Mabs(), "guard": False},
+    "deck": {"sampler": bg.RecentNorm(), "guard": False, "replacement": False},
+}
 
 
 def regression():

@@ -27,12 +27,13 @@ def from_disk(state, tmp_path):
 RULES = {
     "guarded": {"sampler": bg.RecentNorm(memory=0.0)},
     "unguarded": {"sampler": bg.Mabs(), "guard": False},
+    "deck": {"sampler": bg.RecentNorm(memory=0.0), "replacement": False, "budget": 0.6, "guard": False},
     "steps": {"sampler": bg.RecentNorm(memory=0.0), "steps_per_epoch": 13, "guard": False},
 }
 
 
 @pytest.mark.parametrize(
-    ("rule", "saved"), [("guarded", "on disk"), ("unguarded", "in memory"), ("steps", "in memory")]
+    ("rule", "saved"), [("guarded", "on disk"), ("unguarded", "in memory"), ("deck", "on disk"), ("steps", "in memory")]
 )
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("kind", ["DataLoader", "StatefulDataLoader"])
@@ -127,6 +128,7 @@ def test_states_of_other_samplers_are_refused():
     for other, message in (
         (BanditBatchSampler(N + 1, 8), "its n is 200, here it is 201"),
         (BanditBatchSampler(N, 9), "its global_batch_size is 8, here it is 9"),
+        (BanditBatchSampler(N, 8, replacement=False), "its replacement is True, here it is False"),
         (BanditBatchSampler(N, 8, bg.Uniform()), "not a state of Uniform"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -1,13 +1,13 @@
 """Bandit sampling for PyTorch: an adaptive, unbiased batch sampler for any DataLoader.
 
-from banditgrad.torch import BanditBatchSampler, IndexedDataset, cross_entropy_bound
+from banditgrad.torch import bandit_loader, cross_entropy_bound
 
-sampler = BanditBatchSampler(dataset, batch_size=256, seed=0)
-for x, y, idx in DataLoader(IndexedDataset(dataset), batch_sampler=sampler):
+loader = bandit_loader(dataset, batch_size=256, seed=0)
+sampler = loader.batch_sampler
+for x, y, idx in loader:
     z = model(x)
-    loss = (F.cross_entropy(z, y, reduction="none") * sampler.weights(idx)).mean()
+    loss = sampler.loss(F.cross_entropy(z, y, reduction="none"), idx, norms=lambda: cross_entropy_bound(z, y))
     ...
-    sampler.update(idx, cross_entropy_bound(z, y))
 """
 
 try:
@@ -30,12 +30,17 @@ from banditgrad.torch.feedback import (
     squared_error_bound,
 )
 from banditgrad.torch.guard import Guard
+from banditgrad.torch.loader import bandit_loader
+from banditgrad.torch.noise import Advice, NoiseMeter
 
 __all__ = [
+    "Advice",
     "BanditBatchSampler",
     "Guard",
     "IndexedDataset",
     "LastLayer",
+    "NoiseMeter",
+    "bandit_loader",
     "binary_cross_entropy_bound",
     "cross_entropy_bound",
     "gradient_norms",

@@ -1,6 +1,7 @@
 """What a batch sampler is given, checked in words."""
 
 from collections.abc import Sized
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,12 @@ def whole(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"BanditBatchSampler expects {name} to be a whole number of at least 1, got {value!r}.")
     return int(value)
+
+
+def share(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) <= 1.0:
+        raise ValueError(f"BanditBatchSampler expects {name} to be a number above 0 and up to 1, got {value!r}.")
+    return float(value)
 
 
 def chosen_seed(seed: int | None, generator: torch.Generator | None) -> int:

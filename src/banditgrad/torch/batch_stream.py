@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
 from banditgrad.samplers import Sampling
+from banditgrad.torch.deck import Deck
 from banditgrad.torch.guard import Guard, VarianceRatio
+from banditgrad.torch.noise import Advice, NoiseAverages
 from banditgrad.torch.shuffle import Shuffle
 from banditgrad.torch.tensors import from_tensors, to_tensors
 
 MAX_OUTSTANDING = 1024  # batches; whoever never gives feedback must not fill the memory
+NOISE_MEMORY = 50  # measurements of the noise scale that are averaged
 GOLDEN = 0.6180339887498949
 LARGEST_NORM = 1e150  # its square is finite
 
@@ -29,26 +32,41 @@ class Draw(NamedTuple):
 
 
 class BatchStream:
-    """Draws batches from a `Sampling`, or from shuffled passes while the guard says that it does not pay."""
+    """Draws batches from a `Sampling`, or from shuffled passes while the guard says that it does not pay.
 
-    def __init__(self, sampling: Sampling, guard: Guard | None, seed: int) -> None:
+    With replacement every draw is from the p of its time; without, from a deck that is made with the p of its time.
+    """
+
+    def __init__(self, sampling: Sampling, guard: Guard | None, seed: int, replacement: bool = True) -> None:
         self.sampling, self.guard, self.n = sampling, guard, sampling.n
         self.ratio = VarianceRatio(guard.memory if guard else Guard().memory)
+        self.noise = NoiseAverages(NOISE_MEMORY)  # of uniform batches
+        self.step_size = 1  # samples per step of the optimiser that is watched
         self.shuffle = Shuffle(self.n, seed)
+        self.deck = None if replacement else Deck(self.n, seed)
+        self.deck_size = self.n
         self.drawn = 0  # batches so far; the number of the next one
         self.outstanding: dict[int, Draw] = {}  # drawn and without feedback, by number, oldest first
 
     @property
     def adaptive(self) -> bool:
         """Whether the next batch is drawn from p."""
-        return self.guard is None or self.ratio.tau > self.guard.threshold
+        return self.guard is None or self.advice().saving > self.guard.threshold
+
+    def advice(self) -> Advice:
+        tau, uniform = self.ratio.tau, self.noise.scale
+        return Advice(self.step_size, uniform, max((1.0 + uniform) / tau - 1.0, 0.0), tau)
 
     def draw(self, size: int) -> int:
         """Draw the next batch; return its number."""
-        if self.adaptive:
+        if not self.adaptive:
+            if self.deck is not None:
+                self.deck.drop()
+            draw = Draw(self.shuffle.draw(size), np.full(size, 1.0 / self.n), adaptive=False)
+        elif self.deck is None:
             draw = Draw(*self.sampling.draw(size), adaptive=True)
         else:
-            draw = Draw(self.shuffle.draw(size), np.full(size, 1.0 / self.n), adaptive=False)
+            draw = Draw(*self.deck.draw(size, self.deck_size, self.sampling.probabilities), adaptive=True)
         number = self.drawn
         self.outstanding[number] = draw
         self.drawn += 1
@@ -71,13 +89,29 @@ class BatchStream:
         del self.outstanding[number]
         self.ratio.observe(*moments.tolist())
 
+    def measure(self, square: float, product: float, size: int, adaptive: bool) -> None:
+        """Take the mean square and the product of two gradients of batches of `size` samples, both from p or not.
+
+        Batches of one shuffled pass have a covariance of -tr Σ / (n - 1).
+        """
+        if adaptive:
+            second_moment = product + size * (square - product)  # |G|² + tr Σ, of p
+            signal, noise = product, second_moment * self.ratio.tau - product
+        else:
+            noise = size * (square - product) * (self.n - 1) / self.n
+            signal = product + noise / max(self.n - 1, 1)
+        self.noise.observe(signal, noise)
+        self.step_size = size
+
     def state_dict(self) -> dict[str, Any]:
         """All of it, as copies, in numbers and tensors."""
         draws = self.outstanding.values()
         return {
             "sampling": to_tensors(self.sampling.state_dict()),
             "ratio": self.ratio.state_dict(),
+            "noise": {**self.noise.state_dict(), "step_size": self.step_size},
             "shuffle": self.shuffle.state_dict(),
+            "deck": self.deck.state_dict() if self.deck else {},
             "drawn": self.drawn,
             "outstanding": {
                 "number": list(self.outstanding),
@@ -90,7 +124,11 @@ class BatchStream:
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         self.sampling.load_state_dict(from_tensors(saved["sampling"], self.sampling.state_dict()))
         self.ratio.load_state_dict(saved["ratio"])
+        self.noise.load_state_dict(saved["noise"])
+        self.step_size = saved["noise"]["step_size"]
         self.shuffle.load_state_dict(saved["shuffle"])
+        if self.deck is not None:
+            self.deck.load_state_dict(saved["deck"])
         self.drawn = saved["drawn"]
         waiting = saved["outstanding"]
         ends = np.cumsum(waiting["size"], dtype=np.int64)[:-1]

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from banditgrad.torch.batch_stream import MAX_OUTSTANDING, BatchStream
 
-Event = tuple[int, torch.Tensor | None]  # (size, None): a batch was drawn; (number, norms): its feedback came
+# (size, None): a batch was drawn; (number, norms): its feedback came; (MEASURED, numbers): gradients were measured
+Event = tuple[int, torch.Tensor | None]
+MEASURED = -1
 
 
 class OpenState(NamedTuple):
@@ -42,6 +44,11 @@ class EventLog:
         while self._open and self._open[0].last < number:
             self._open.popleft()
         self._record((number, torch.from_numpy(norms)), norms.nbytes)
+
+    def measure(self, square: float, product: float, size: int, adaptive: bool) -> None:
+        self.stream.measure(square, product, size, adaptive)
+        numbers = torch.tensor([square, product, size, adaptive], dtype=torch.float64)
+        self._record((MEASURED, numbers), numbers.nbytes)
 
     def _record(self, event: Event, size: int) -> None:
         for state in self._open:
@@ -73,6 +80,9 @@ class EventLog:
         for done, (number, norms) in enumerate(events):
             if norms is None:
                 self.stream.draw(number)
+            elif number == MEASURED:
+                square, product, size, adaptive = norms.tolist()
+                self.stream.measure(square, product, int(size), bool(adaptive))
             elif number > last:
                 return events[done:]
             elif number in self.stream.outstanding:

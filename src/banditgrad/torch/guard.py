@@ -6,6 +6,9 @@ Batches drawn with p make a batch of B samples as quiet as τ B uniform ones. Bo
 the feedback that comes in anyway: whatever probability q_i a sample was drawn with, a_i / (n q_i) has the mean
 V_uniform, and a_i / (n q_i) / (n p_i) the mean V_p. Katharopoulos and Fleuret ("Not All Samples Are Created Equal",
 ICML 2018) switch by the τ of the best p for the batch at hand; here it is the τ of the p that would be used.
+
+Less noise helps only where noise is what limits training. Where that is measured as well (`noise`), the guard decides
+by the steps that p would save, which are τ times fewer at the most.
 """
 
 import math
@@ -14,13 +17,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Guard:
-    """Draw with p while τ exceeds a threshold, and shuffle without replacement while it does not.
+    """Draw with p while what it saves exceeds a threshold, and shuffle without replacement while it does not.
 
     Parameters
     ----------
     threshold : float
-        The least τ for which adaptive sampling is taken to pay. Shuffling visits every sample once per pass, which is
-        worth more than drawing uniformly with replacement, so the threshold lies above 1.
+        How many times fewer steps p must save, by the noise scale, to be taken to pay; while no optimiser is watched,
+        the least τ. Shuffling visits every sample once per pass, which is worth more than drawing uniformly with
+        replacement, so the threshold lies above 1.
     memory : int
         Over how many batches τ is averaged.
     """

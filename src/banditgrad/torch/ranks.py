@@ -1,5 +1,7 @@
 """What ranks of a distributed run tell each other: nothing but the norms of their own slices."""
 
+from typing import Any
+
 import numpy as np
 import torch
 import torch.distributed as dist
@@ -20,6 +22,15 @@ def agreed_seed(seed: int) -> int:
     box = [seed]
     dist.broadcast_object_list(box, src=0)
     return box[0]
+
+
+def mean_over_ranks(values: tuple[float, ...]) -> tuple[float, ...]:
+    """The same numbers on all ranks, to the bit, also where each holds a shard of the parameters."""
+    if rank_and_size()[1] == 1:
+        return values
+    everyone: list[Any] = [None] * rank_and_size()[1]
+    dist.all_gather_object(everyone, values)
+    return tuple(np.mean(everyone, axis=0).tolist())
 
 
 def gather(norms: torch.Tensor, ordinal: int, fingerprint: int) -> NDArray[np.float64]:
