@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from banditgrad.cli import inputs, screen
+from banditgrad.cli import inputs, options, screen
 from banditgrad.registry import CLASSIFICATION_LOSSES, SAMPLERS, SOLVERS, name_of
 from banditgrad.solvers import SampledNewton
 
@@ -16,28 +16,34 @@ INTERRUPTED = 130
 
 
 def fit(
-    data: inputs.DataFile,
+    data: options.DataFiles,
     test: Annotated[
-        Path | None, typer.Option("--test", help="Data to measure the model on.", metavar="DATA", **inputs.FILE)
+        str | None, typer.Option("--test", help="Data to measure the model on.", **options.OtherData)
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Where to write the model (JSON, no code in it).", metavar="FILE")
     ] = None,
-    label: inputs.Label = None,
-    drop: inputs.Drop = None,
+    label: options.Label = None,
+    drop: options.Drop = None,
+    category: options.Category = None,
+    number: options.Number = None,
+    sep: options.Sep = None,
+    header: options.Header = None,
+    na: options.Na = None,
+    missing: options.Missing = "impute",
     weights: Annotated[
-        str | None, typer.Option("--weights", help="CSV and Parquet: a column of row weights.", metavar="NAME")
+        str | None, typer.Option("--weights", help="Tables: a column of row weights.", metavar="NAME")
     ] = None,
-    features: inputs.Features = None,
-    loss: inputs.LossName = "auto",
-    penalty: inputs.PenaltyName = "l2",
-    alpha: inputs.Alpha = 1e-4,
-    l1_ratio: inputs.L1Ratio = 0.15,
+    features: options.Features = None,
+    loss: options.LossName = "auto",
+    penalty: options.PenaltyName = "l2",
+    alpha: options.Alpha = 1e-4,
+    l1_ratio: options.L1Ratio = 0.15,
     solver: Annotated[
-        str, typer.Option("--solver", callback=inputs.one_of(tuple(SOLVERS)), help=f"{', '.join(SOLVERS)}.")
+        str, typer.Option("--solver", callback=options.one_of(tuple(SOLVERS)), help=f"{', '.join(SOLVERS)}.")
     ] = "auto",
     sampler: Annotated[
-        str, typer.Option("--sampler", callback=inputs.one_of(tuple(SAMPLERS)), help=f"{', '.join(SAMPLERS)}.")
+        str, typer.Option("--sampler", callback=options.one_of(tuple(SAMPLERS)), help=f"{', '.join(SAMPLERS)}.")
     ] = "auto",
     step_size: Annotated[
         float | None, typer.Option("--step-size", help="The solver's step; found while running unless given.")
@@ -49,8 +55,8 @@ def fit(
     intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Whether to fit one.")] = True,
     balanced: Annotated[bool, typer.Option("--balanced", help="Let all classes count the same.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="Threads for more than two classes.")] = -1,
-    seed: inputs.Seed = 0,
-    json: inputs.Json = False,
+    seed: options.Seed = 0,
+    json: options.Json = False,
 ) -> None:
     """Train a linear model and say how good it is and what the sampling bought.
 
@@ -65,7 +71,8 @@ def fit(
     """
     from banditgrad.linear_model import BanditClassifier, BanditRegressor, save_model
 
-    file = inputs.read_data(data, label, drop, features, weights)
+    reading = inputs.Reading(label, drop, category, number, sep, header, na, missing, weights)
+    file = inputs.read_data(data, reading, features)
     loss = inputs.choose_loss(file, loss)
     if step_size is not None and not 0.0 < step_size < np.inf:
         raise typer.BadParameter(f"--step-size must be positive, got {step_size:g}.")
@@ -93,7 +100,7 @@ def fit(
     model = (BanditClassifier if classify else BanditRegressor)(**settings)
     other = None
     if test is not None:
-        other = inputs.read_like(test, file.X.shape[1], file.names, file.zero_based, label)
+        other = inputs.read_like(test, file.X.shape[1], file.encoding, file.zero_based, reading)
     if other is not None:
         inputs.expect_labels(other, file, classify)
     begin = time.perf_counter()
@@ -102,10 +109,11 @@ def fit(
     model.set_params(callback=None)
     if file.names is not None:
         model.feature_names_in_ = np.array(file.names, dtype=object)
+        model.encoding_ = file.encoding
     if file.zero_based is not None:
         model.zero_based_ = file.zero_based
     results = {
-        "data": str(data),
+        "data": file.origin,
         "rows": file.X.shape[0],
         "features": file.X.shape[1],
         "settings": settings,
@@ -119,6 +127,7 @@ def fit(
         "train": inputs.scores(model, file),
         "test": None if other is None else inputs.scores(model, other),
         "model": None if out is None else str(save_model(model, out)),
+        "notes": list(file.notes),
         "remarks": remarks,
         "interrupted": interrupted,
     }
@@ -175,7 +184,7 @@ def _show(results: dict[str, Any]) -> None:
     screen.table(("", *names), rows)
     if results["model"]:
         screen.out.print(f"Model written to {screen.escape(results['model'])}")
-    for remark in results["remarks"]:
+    for remark in [*results["notes"], *results["remarks"]]:
         screen.err.print(f"[yellow]Note:[/] {screen.escape(remark)}")
     if results["interrupted"]:
         screen.err.print("[yellow]Interrupted:[/] this is what was reached by then.")
