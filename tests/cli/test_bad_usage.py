@@ -75,6 +75,8 @@ BAD = {
         "'b', 'c' are in one of them only",
     ),
     "two svmlight files": ({"a": GOOD, "b": GOOD}, "fit a b", 2, "only if they are tables"),
+    "two tests": ({"d": GOOD}, "fit d --test d --test-size 0.5", 2, "pass one of them"),
+    "nothing to test on": ({"d": GOOD}, "fit d --test-size 0", 2, "leaves none"),
     "no match of a pattern": ({}, "fit *.parquet", 2, "does not exist"),
     "separator for svmlight": ({"d": GOOD}, "fit d --sep ;", 2, "--sep is for tables"),
     "column to keep of svmlight": ({"d": GOOD}, "predict model.json d --keep id", 2, "--keep is for tables"),

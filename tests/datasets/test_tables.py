@@ -129,6 +129,7 @@ def test_separators_are_guessed(lines, sep):
         (["5.1,3.5,setosa", "4.9,3.0,setosa"], False),
         (["p,x,x,n", "e,y,y,n"], False),
         (["value,value", "1,2"], True),
+        ([",Bern,no", "3,Rome,yes", "4,Bern,no"], False),
         (["?,3.5,a", "1,2.5,b"], False),
     ],
 )

@@ -191,15 +191,64 @@ def _svmlight(files: list[File], features: int | None, zero_based: bool | None) 
     return Data(_origin(files), X, tidy(y), zero_based=zero_based)
 
 
+def split(data: Data, share: float, classify: bool, seed: int) -> tuple[Data, Data]:
+    """Rows to train on and rows to test on, with the same shares of each class where all have two rows or more."""
+    from sklearn.model_selection import train_test_split
+
+    n = data.X.shape[0]
+    _, counts = np.unique(data.y, return_counts=True)
+    many = classify and counts.min() > 1 and min(share, 1 - share) * n >= counts.size
+    try:
+        train, test = train_test_split(
+            np.arange(n), test_size=share, random_state=seed, stratify=data.y if many else None
+        )
+    except ValueError:
+        raise typer.BadParameter(f"--test-size {share:g} of {n:,} rows leaves none to train or to test on.") from None
+    train.sort()
+    test.sort()
+    weights = None if data.weights is None else data.weights[train]
+    if classify and np.unique(data.y[train]).size < counts.size:
+        lost = np.setdiff1d(data.y, data.y[train])
+        raise ValueError(
+            f"{data.origin}: no row of the class {str(lost[0])!r} is left to train on. Pass a smaller --test-size."
+        )
+    return (
+        data._replace(X=data.X[train], y=data.y[train], weights=weights),
+        data._replace(X=data.X[test], y=data.y[test], weights=None, notes=()),
+    )
+
+
+def by_size(y: NDArray[Any]) -> dict[str, int]:
+    """How many rows each class has, the largest first."""
+    classes, counts = np.unique(y, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return {str(classes[k]): int(counts[k]) for k in order}
+
+
+def in_shares(classes: Mapping[str, int], most: int = 8) -> str:
+    """Classes in words, the largest first."""
+    n = sum(classes.values())
+    shares = [f"{name} {_percent(count / n)}" for name, count in classes.items()]
+    rest = f", and {len(shares) - most} with {_percent(sum(list(classes.values())[most:]) / n)}"
+    return f"{len(shares)} classes: {', '.join(shares[:most])}{rest if len(shares) > most else ''}"
+
+
+def _percent(share: float) -> str:
+    """With as many digits as it takes not to be 0."""
+    return f"{share:.1%}" if share >= 1e-3 else f"{100 * share:.1g}%"
+
+
 def expect_labels(other: Data, data: Data, classify: bool) -> None:
     """Labels to measure a model on must be of the kind it was trained with."""
     if classify:
         unknown = np.setdiff1d(other.y.astype(str), data.y.astype(str))
         if unknown.size:
-            raise ValueError(f"{other.origin} has the label {unknown[0]!r}, which does not occur in {data.origin}.")
+            raise ValueError(
+                f"{other.origin} has the label {str(unknown[0])!r}, which does not occur in {data.origin}."
+            )
     elif other.y.dtype.kind in "US":
         raise ValueError(
-            f"{other.origin} has words as labels, such as {other.y[0]!r}; those of {data.origin} are numbers."
+            f"{other.origin} has words as labels, such as {str(other.y[0])!r}; those of {data.origin} are numbers."
         )
 
 
@@ -271,9 +320,11 @@ def choose_loss(data: Data, loss: str) -> str:
         few = data.y.dtype.kind not in "f" and classes.size <= MOST_CLASSES
         loss = "log_loss" if data.y.dtype.kind in "US" or few else "squared_error"
     if loss in REGRESSION_LOSSES and data.y.dtype.kind in "US":
-        raise ValueError(f"{data.origin}: {loss} needs numbers as labels, got {classes[0]!r}. Use --loss log_loss.")
+        raise ValueError(
+            f"{data.origin}: {loss} needs numbers as labels, got {str(classes[0])!r}. Use --loss log_loss."
+        )
     if loss in CLASSIFICATION_LOSSES and classes.size < 2:
-        raise ValueError(f"{data.origin} has one class only, {classes[0]!r}. {loss} needs at least two.")
+        raise ValueError(f"{data.origin} has one class only, {str(classes[0])!r}. {loss} needs at least two.")
     if loss in CLASSIFICATION_LOSSES and data.y.dtype.kind == "f":
         raise ValueError(
             f"{data.origin}: {loss} needs classes as labels, got {classes.size} different numbers such as "

@@ -277,16 +277,16 @@ def guess_separator(lines: Sequence[str], otherwise: str = ",") -> str:
 def guess_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first line names the columns.
 
-    A word above numbers does. Otherwise cells that come twice are no names, nor are fractions; different whole numbers
-    may be: 0, 1, 2, ..., or years.
+    A word above numbers does, a word that comes again below does not. Otherwise cells that come twice are no names, nor
+    are fractions; different whole numbers may be: 0, 1, 2, ..., or years.
     """
     first, others = rows[0], rows[1:]
     if any(cell.lower() in LABEL_NAMES for cell in first):
         return True
     for k, cell in enumerate(first):
         below = [row[k] for row in others if k < len(row) and _is_word(row[k]) | _is_number(row[k])]
-        if _is_word(cell) and below and all(map(_is_number, below)):
-            return True
+        if _is_word(cell) and below and (cell in below or all(map(_is_number, below))):
+            return cell not in below
     told = [cell for cell in first if cell]
     return len(set(told)) == len(told) and all(map(_WHOLE.fullmatch, filter(_is_number, told)))
 

@@ -95,6 +95,7 @@ def read_table(
     label = find_label(origin, found, label, need_label)
     weight = None if weight is None else _column(origin, found, weight)
     keep = [_column(origin, found, name) for name in keep]
+    learned = encoding is None
     if encoding is None:
         left = {label, weight, *(_column(origin, found, name) for name in drop)}
         chosen = [_column(origin, found, name) for name in features or frame.columns if features or name not in left]
@@ -117,7 +118,7 @@ def read_table(
         None if weight is None else _weights(origin, frame[weight]),
         encoding.names,
         encoding,
-        [*notes, *surprises],
+        [*notes, *([] if learned else surprises)],
         {name: _as_they_are(frame[name]) for name in keep},
     )
 
