@@ -19,7 +19,7 @@ HOMES = {  # the only parts that may import it
     "dask": {"dask"},
     "distributed": {"dask"},
     "matplotlib": {"report"},
-    "pandas": {"cli", "datasets"},
+    "pandas": {"datasets"},
     "sklearn": {"cli", "dask", "linear_model"},
 }
 FILES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}

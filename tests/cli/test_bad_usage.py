@@ -36,12 +36,54 @@ BAD = {
     "words as numbers": ({"d.csv": TABLE}, "fit d.csv --loss huber", 1, "needs numbers as labels"),
     "three classes to compare": ({"d": "1 1:1\n2 1:2\n3 1:1\n"}, "compare d", 1, "--positive LABEL"),
     "no such class": ({"d": GOOD}, "compare d --positive 7", 1, "no label '7'"),
-    "NaN in a table": ({"d.csv": "a,label\n1,x\n,y\n"}, "fit d.csv", 1, "missing or infinite value in row 2"),
-    "infinity in a table": ({"d.csv": "a,label\n1,x\ninf,y\n"}, "fit d.csv", 1, "missing or infinite"),
+    "gaps in a table": (
+        {"d.csv": "a,b,c,label\n1,2,u,x\n,,,y\n"},
+        "fit d.csv --missing error",
+        1,
+        "missing in 'a' (1 row), 'b' (1 row), 'c' (1 row)",
+    ),
+    "infinity in a table": ({"d.csv": "a,label\n1,x\ninf,y\n"}, "fit d.csv", 1, "an infinite value in row 2"),
     "label missing in a row": ({"d.csv": "a,label\n1,x\n2,\n"}, "fit d.csv", 1, "is empty in row 2"),
     "no label column": ({"d.csv": "a,b\n1,2\n"}, "fit d.csv", 1, "Name the label column"),
     "no such label column": ({"d.csv": TABLE}, "fit d.csv --label z", 1, "no column 'z'"),
-    "words in a feature": ({"d.csv": "a,label\nred,x\nblue,y\n"}, "fit d.csv", 1, "does not hold numbers"),
+    "a word among numbers": ({"d.csv": "a,label\n1,x\n2,y\nten,y\n"}, "fit d.csv", 1, "'ten' in row 3"),
+    "words as numbers in a feature": (
+        {"d.csv": "a,label\nred,x\nblue,y\n"},
+        "fit d.csv --number a",
+        1,
+        "'a' must hold numbers, and has 'red'",
+    ),
+    "dates": (
+        {"d.csv": "a,b,label\n2024-05-31,1/2/24,x\n2024-06-01,1/3/24,y\n"},
+        "fit d.csv",
+        1,
+        "--drop a --drop b",
+    ),
+    "money": ({"d.csv": 'a,label\n"$1,200",x\n"$3,000",y\n'}, "fit d.csv", 1, "numbers with signs, such as '$1,200'"),
+    "no header, no label": ({"d.csv": "1,1,x\n2,2,y\n"}, "fit d.csv", 1, "`--label last`"),
+    "a misspelt label": ({"d.csv": TABLE}, "fit d.csv --label lable", 1, "Did you mean 'label'?"),
+    "position too high": ({"d.csv": TABLE}, "fit d.csv --label 4", 1, "no column '4'"),
+    "a workbook": ({"d.xlsx": b"PK\x03\x04..."}, "fit d.xlsx", 1, "a ZIP archive"),
+    "a workbook called csv": ({"d.csv": b"PK\x03\x04..."}, "fit d.csv", 1, "a ZIP archive"),
+    "JSON": ({"d.json": '[{"a": 1}]'}, "inspect d.json", 1, "is JSON"),
+    "a web page": ({"d.csv": "<!DOCTYPE html>"}, "inspect d.csv", 1, "a web page"),
+    "long separator": ({"d.csv": TABLE}, "fit d.csv --sep ,,", 1, "must be one character"),
+    "tables with other columns": (
+        {"a.csv": TABLE, "b.csv": "a,c,label\n1,2,x\n"},
+        "fit a.csv b.csv",
+        1,
+        "'b', 'c' are in one of them only",
+    ),
+    "two svmlight files": ({"a": GOOD, "b": GOOD}, "fit a b", 2, "only if they are tables"),
+    "two tests": ({"d": GOOD}, "fit d --test d --test-size 0.5", 2, "pass one of them"),
+    "nothing to test on": ({"d": GOOD}, "fit d --test-size 0", 2, "leaves none"),
+    "no match of a pattern": ({}, "fit *.parquet", 2, "does not exist"),
+    "separator for svmlight": ({"d": GOOD}, "fit d --sep ;", 2, "--sep is for tables"),
+    "column to keep of svmlight": ({"d": GOOD}, "predict model.json d --keep id", 2, "--keep is for tables"),
+    "no column to keep": ({"t.csv": "a,b\n1,2\n"}, "predict table.json t.csv --keep id", 1, "no column 'id'"),
+    "svmlight for a model of columns": ({"d": GOOD}, "predict table.json d", 1, "with the columns 'a', 'b'"),
+    "words for a model of numbers": ({"t.csv": "a,b\n1,x\n"}, "predict table.json t.csv", 1, "'b' must hold numbers"),
+    "gaps for a model without": ({"t.csv": "a,b\n1,\n"}, "predict table.json t.csv", 1, "the model knows none"),
     "ragged table": ({"d.csv": "a,label\n1,x\n2,y,z,w\n"}, "fit d.csv", 1, "not a readable table"),
     "binary as a table": ({"d.csv": b"\x00\xff\xfe,\x80\n"}, "fit d.csv", 1, "not a readable table"),
     "text as parquet": ({"d.parquet": "hello"}, "fit d.parquet", 1, "not a readable table"),
@@ -102,6 +144,9 @@ def test_bad_input_is_told_in_words(name, run, models, tmp_path, monkeypatch):  
     (tmp_path / "damaged.json").write_text(text.replace("2.0", "2.5"))
     (tmp_path / "cut.json").write_text(text[: len(text) // 2])
     (tmp_path / "later.json").write_text(json.dumps({**json.loads(text), "format_version": 99}))
+    models.feature_names_in_ = np.array(["a", "b"], dtype=object)
+    save_model(models, tmp_path / "table.json")
+    del models.feature_names_in_
     save_model(models.set_params(loss="squared_hinge"), tmp_path / "hinge.json")
     models.set_params(loss="log_loss")
     got, out, err = run(*command.split())

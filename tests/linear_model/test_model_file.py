@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from banditgrad.datasets.encoding import Encoding, Levels, Numbers
 from banditgrad.linear_model import BanditClassifier, BanditRegressor, load_model, save_model
 from banditgrad.linear_model.model_file import _digest
 
@@ -87,3 +88,24 @@ def test_a_regressor(tmp_path):
     again = load_model(save_model(model, tmp_path / "model"))
     assert np.array_equal(again.predict(X), model.predict(X))
     assert again.epsilon == 0.3
+
+
+def test_the_encoding_of_a_table_is_kept(model, tmp_path):
+    model.encoding_ = Encoding((Numbers("a", 0.1), Levels("b", ("x",), True)))
+    model.feature_names_in_ = np.array(model.encoding_.names, dtype=object)
+    path = save_model(model, tmp_path / "model")
+    assert load_model(path).encoding_ == model.encoding_
+    content = json.loads(path.read_bytes())
+    content["encoding"]["columns"][1]["levels"] = ["x", "y"]
+    del content["sha256"]
+    path.write_text(json.dumps({**content, "sha256": _digest(content)}))
+    with pytest.raises(ValueError, match="whose features are not the model's"):
+        load_model(path)
+
+
+def test_a_model_of_the_first_format_is_read(model, tmp_path):
+    path = save_model(model, tmp_path / "model")
+    content = {**json.loads(path.read_bytes()), "format_version": 1}
+    del content["sha256"], content["encoding"]
+    path.write_text(json.dumps({**content, "sha256": _digest(content)}))
+    assert np.array_equal(load_model(path).coef_, model.coef_)

@@ -21,6 +21,7 @@ if numba.config.DISABLE_JIT:
 
 from banditgrad._jit import internals
 from banditgrad._jit.instructions import bits_float, float_bits, multiply_high, prefetch
+from banditgrad._jit.internals import watch_compiler
 
 __all__ = [
     "Kernel",
@@ -36,6 +37,7 @@ __all__ = [
     "outline",
     "part",
     "prefetch",
+    "watch_compiler",
 ]
 
 

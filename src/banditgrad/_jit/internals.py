@@ -7,10 +7,11 @@ import by looking at what is there, not by compiling, which would take longer th
 import functools
 import hashlib
 import os
+import time
 import uuid
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -217,3 +218,36 @@ _NO_CACHE = (
     f"banditgrad cannot keep its compiled code: it does not know the cache of numba {numba.__version__}. Every process "
     "will compile anew, which takes seconds. Install a version of numba that banditgrad asks for."
 )
+
+
+# --- when it compiles -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def watch_compiler(begins: Callable[[], Any]) -> Iterator[Callable[[], float]]:
+    """Calls `begins` when the compiler is first needed, not where its work is found on disk; yields a function that
+    gives the seconds it has worked. Where numba does not tell, they are 0."""
+    try:
+        from numba.core.event import Listener, install_listener
+    except ImportError:
+        yield lambda: 0.0
+        return
+
+    class Watch(Listener):
+        depth, since, seconds = 0, 0.0, 0.0
+
+        def on_start(self, event: Any) -> None:
+            if self.depth == 0:
+                self.since = time.perf_counter()
+                if self.seconds == 0.0:
+                    begins()
+            self.depth += 1
+
+        def on_end(self, event: Any) -> None:
+            self.depth -= 1
+            if self.depth == 0:
+                self.seconds += time.perf_counter() - self.since
+
+    watch = Watch()
+    with install_listener("numba:compile", watch):
+        yield lambda: watch.seconds

@@ -36,7 +36,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(
+def callback(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from banditgrad.cli import cluster, inputs, screen
+from banditgrad.cli import cluster, inputs, options, screen
 from banditgrad.cli.inspect import Positive
 from banditgrad.problem import Problem
 from banditgrad.registry import SAMPLERS, SOLVERS, make_solver
@@ -15,30 +15,36 @@ INTERRUPTED = 130
 
 
 def compare(
-    data: inputs.DataFile,
+    data: options.DataFiles,
     samplers: Annotated[
         str,
-        typer.Option("--samplers", callback=inputs.list_of(SAMPLERS), help=f"Some of {', '.join(SAMPLERS)}."),
+        typer.Option("--samplers", callback=options.list_of(SAMPLERS), help=f"Some of {', '.join(SAMPLERS)}."),
     ] = "uniform,importance,mabs,auto",
     solvers: Annotated[
-        str, typer.Option("--solvers", callback=inputs.list_of(SOLVERS), help=f"Some of {', '.join(SOLVERS)}.")
+        str, typer.Option("--solvers", callback=options.list_of(SOLVERS), help=f"Some of {', '.join(SOLVERS)}.")
     ] = "sgd,proxsvrg",
     out: Annotated[
         Path, typer.Option("--out", help="Folder for figures and report.", metavar="DIR", file_okay=False)
     ] = Path("out/compare"),
     passes: Annotated[float, typer.Option("--passes", min=1.0, help="Passes over the data of each run.")] = 30,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each pair, with different seeds.")] = 3,
-    label: inputs.Label = None,
-    drop: inputs.Drop = None,
-    features: inputs.Features = None,
-    loss: inputs.LossName = "auto",
-    penalty: inputs.PenaltyName = "l2",
-    alpha: inputs.Alpha = 1e-4,
-    l1_ratio: inputs.L1Ratio = 0.15,
+    label: options.Label = None,
+    drop: options.Drop = None,
+    category: options.Category = None,
+    number: options.Number = None,
+    sep: options.Sep = None,
+    header: options.Header = None,
+    na: options.Na = None,
+    missing: options.Missing = "impute",
+    features: options.Features = None,
+    loss: options.LossName = "auto",
+    penalty: options.PenaltyName = "l2",
+    alpha: options.Alpha = 1e-4,
+    l1_ratio: options.L1Ratio = 0.15,
     positive: Positive = None,
-    seed: inputs.Seed = 0,
+    seed: options.Seed = 0,
     scheduler: cluster.Scheduler = None,
-    json: inputs.Json = False,
+    json: options.Json = False,
 ) -> None:
     """Run solvers with several samplers on the same data and write a table, figures and a report.
 
@@ -52,12 +58,13 @@ def compare(
 
     `banditgrad compare visits.csv --label bought --samplers uniform,mabs --solvers saga --out report`
     """
-    file = inputs.read_data(data, label, drop, features)
+    reading = inputs.Reading(label, drop, category, number, sep, header, na, missing)
+    file = inputs.read_data(data, reading, features)
     loss = inputs.choose_loss(file, loss)
     inputs.expect_folder(out)
     problem = inputs.problem_of(file, loss, positive, penalty, alpha, l1_ratio)
     settings = {
-        "data": str(data),
+        "data": file.origin,
         "loss": loss,
         "penalty": penalty,
         "alpha": alpha,
@@ -71,7 +78,7 @@ def compare(
     }
     run_and_show(
         problem,
-        file.path.name,
+        Path(file.origin).name,
         solvers.split(","),
         samplers.split(","),
         passes,

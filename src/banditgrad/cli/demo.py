@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from banditgrad import inspection
-from banditgrad.cli import inputs, screen
+from banditgrad.cli import inputs, options, screen
 from banditgrad.cli.compare import run_and_show
 from banditgrad.cli.inspect import describe, show
 from banditgrad.datasets import make_imbalanced
@@ -21,8 +21,8 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", help="Folder for figures and report.", metavar="DIR", file_okay=False)
     ] = Path("out/demo"),
-    seed: inputs.Seed = 0,
-    json: inputs.Json = False,
+    seed: options.Seed = 0,
+    json: options.Json = False,
 ) -> None:
     """Generate a data set, inspect it, compare samplers on it, and write a report.
 
@@ -37,7 +37,7 @@ def demo(
     """
     inputs.expect_folder(out)
     X, y = make_imbalanced(ROWS, FEATURES, seed=seed)
-    file = inputs.Data(Path("generated data"), X, y.astype(int), None, None)
+    file = inputs.Data("generated data", X, y.astype(int))
     problem = Problem(X, y, make_loss("log_loss"), make_penalty("l2", ALPHA, 0.0), fit_intercept=True)
     with screen.working("compiling") as say:
         found = inspection.inspect(problem, seed=seed, callback=screen.pass_by_pass(say, "a short run"))

@@ -1,141 +1,241 @@
-"""What several commands ask for: options with one meaning, and data files of any kind."""
+"""What several commands do: read data of any kind, choose a loss for it, measure models on it, write files."""
 
 import os
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from banditgrad.datasets import read_table
-from banditgrad.datasets.svmlight import read_with_base
-from banditgrad.datasets.tables import is_table
+from banditgrad.datasets import load, read_table
+from banditgrad.datasets.encoding import Encoding, numbers_only
+from banditgrad.datasets.frames import STDIN, File, kind_of, open_files, quoted, read_frame
+from banditgrad.datasets.libsvm import SOURCES
+from banditgrad.datasets.svmlight import parse
+from banditgrad.datasets.tables import find_label
 from banditgrad.problem import Problem
-from banditgrad.registry import CLASSIFICATION_LOSSES, PENALTIES, REGRESSION_LOSSES, make_loss, make_penalty
+from banditgrad.registry import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, make_loss, make_penalty
 
 MOST_CLASSES = 30  # labels that are whole numbers and not more than so many are taken as classes
 
-FILE: dict[str, Any] = {"exists": True, "dir_okay": False, "readable": True, "show_default": False}
-_TABLES = "CSV and Parquet"
 
-DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA", help="svmlight (also .gz, .bz2, .xz), .csv, .tsv or .parquet.", **FILE)
-]
-Label = Annotated[
-    str | None,
-    typer.Option("--label", help=f"{_TABLES}: the label column. Default: label, target, class or y.", metavar="NAME"),
-]
-Drop = Annotated[list[str] | None, typer.Option("--drop", help=f"{_TABLES}: a column to leave out.", metavar="NAME")]
-Features = Annotated[
-    int | None,
-    typer.Option("--features", min=1, help="svmlight: the number of features, if more than occur.", metavar="D"),
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]
-Alpha = Annotated[
-    float,
-    typer.Option("--alpha", min=0.0, help="λ, the strength of the penalty; 1/(n C) for those who think in C."),
-]
-L1Ratio = Annotated[float, typer.Option("--l1-ratio", min=0.0, max=1.0, help="Share of l1 in elasticnet.")]
+class Reading(NamedTuple):
+    """How to read a table: the options of that name."""
 
+    label: str | None = None
+    drop: list[str] | None = None
+    category: list[str] | None = None
+    number: list[str] | None = None
+    sep: str | None = None
+    header: bool | None = None
+    na: list[str] | None = None
+    missing: str = "impute"
+    weight: str | None = None
 
-def one_of(names: tuple[str | None, ...]) -> Any:
-    """A callback that refuses other words, with exit code 2."""
-    known = [str(name).lower() for name in names]
+    @property
+    def layout(self) -> dict[str, Any]:
+        return {"sep": self.sep, "header": self.header, "na": self.na or ()}
 
-    def check(value: str) -> str:
-        if value.lower() not in known:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(known)}.")
-        return value.lower()
-
-    return check
-
-
-def list_of(known: Mapping[str, Any]) -> Any:
-    """A callback for names with commas between them."""
-
-    def check(value: str) -> str:
-        names = [name.strip().lower() for name in value.split(",") if name.strip()]
-        for name in names:
-            if name not in known:
-                raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}.")
-        if not names or len(set(names)) < len(names):
-            raise typer.BadParameter(f"pass one or more names, each once, with commas between; got {value!r}.")
-        return ",".join(names)
-
-    return check
-
-
-LOSSES = (*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES)
-LossName = Annotated[
-    str,
-    typer.Option(
-        "--loss",
-        callback=one_of(("auto", *LOSSES)),
-        help=f"{', '.join(LOSSES)}; auto is log_loss for classes, squared_error for other numbers.",
-    ),
-]
-PenaltyName = Annotated[str, typer.Option("--penalty", callback=one_of(PENALTIES), help="l1, l2, elasticnet or none.")]
+    @property
+    def given(self) -> list[str]:
+        """The options that only tables have, and that were used."""
+        usual = Reading()
+        names = {"header": "--header" if self.header else "--no-header", "weight": "--weights"}
+        pairs = zip(self._fields, self, usual, strict=True)
+        return [names.get(name, f"--{name}") for name, value, default in pairs if value not in (default, [])]
 
 
 class Data(NamedTuple):
     """A file's rows; `y` holds labels as they are in the file, whole numbers as int."""
 
-    path: Path
+    origin: str
     X: Any
     y: NDArray[Any]
-    weights: NDArray[np.float64] | None
-    names: list[str] | None
+    weights: NDArray[np.float64] | None = None
+    names: list[str] | None = None
     zero_based: bool | None = None  # svmlight: whether the first feature has the index 0
+    encoding: Encoding | None = None  # of a table: how its columns became features
+    notes: Sequence[str] = ()
+    kept: Mapping[str, list[Any]] = {}
 
 
 def read_data(
-    path: Path,
-    label: str | None = None,
-    drop: list[str] | None = None,
+    sources: str | list[str],
+    reading: Reading | None = None,
     features: int | None = None,
-    weight: str | None = None,
     zero_based: bool | None = None,
 ) -> Data:
-    """A data file of any kind that is read; its extension tells which."""
-    if is_table(path):
-        if features is not None:
-            raise typer.BadParameter("--features is for svmlight files; a table has as many as it has columns.")
-        table = read_table(path, label, weight=weight, drop=drop or ())
-        assert table.y is not None
-        return Data(path, table.X, tidy(table.y), table.weights, table.names)
-    for option, given in (("--label", label), ("--drop", drop), ("--weights", weight)):
-        if given:
-            raise typer.BadParameter(f"{option} is for .csv, .tsv and .parquet files; {path.name} is read as svmlight.")
-    X, y, zero_based = read_with_base(path, features, "auto" if zero_based is None else zero_based)
-    if X.shape[1] == 0:
-        raise ValueError(f"{path} has no features: no line has an index:value.")
-    return Data(path, X, tidy(y), None, None, zero_based)
+    """Data of any kind that is read."""
+    reading = reading or Reading()
+    named = _named_set(sources)
+    if named is not None:
+        _expect_no_options(reading, f"{named} is svmlight")
+        dataset = load(named)
+        return Data(named, dataset.X, tidy(dataset.y), zero_based=False)
+    files = _open(sources)
+    if kind_of(files[0]) == "svmlight":
+        _expect_no_options(reading, f"{files[0].origin} is read as svmlight")
+        return _svmlight(files, features, zero_based)
+    if features is not None:
+        raise typer.BadParameter("--features is for svmlight files; a table has as many as it has columns.")
+    table = read_table(
+        files,
+        reading.label,
+        weight=reading.weight,
+        drop=reading.drop or (),
+        category=reading.category or (),
+        number=reading.number or (),
+        missing=reading.missing,
+        **reading.layout,
+    )
+    assert table.y is not None
+    origin = _origin(files)
+    return Data(origin, table.X, tidy(table.y), table.weights, table.names, None, table.encoding, table.notes)
 
 
 def read_like(
-    path: Path,
+    sources: str | list[str],
     d: int,
-    names: list[str] | None,
+    encoding: Encoding | None,
     zero_based: bool | None = None,
-    label: str | None = None,
+    reading: Reading | None = None,
     need_label: bool = True,
+    keep: list[str] | None = None,
 ) -> Data:
-    """A file with the features of another one or of a model: d of them, by name where these are known."""
-    if is_table(path):
-        table = read_table(path, label, features=names, need_label=need_label)
-        if table.X.shape[1] != d:
-            raise ValueError(f"{path} has {table.X.shape[1]} feature columns, the model has {d} features.")
-        y = np.zeros(0) if table.y is None else tidy(table.y)
-        return Data(path, table.X, y, None, table.names if names is not None else None)
-    if names is not None:
+    """Data with the features of other data or of a model: d of them, made as its encoding says where it has one."""
+    reading = reading or Reading()
+    if _named_set(sources) is None:
+        files = _open(sources)
+        if kind_of(files[0]) != "svmlight":
+            return _table_like(files, d, encoding, reading, need_label, keep or [])
+        origin = _origin(files)
+    else:
+        origin = str(_named_set(sources))
+    if encoding is not None:
         raise ValueError(
-            f"{path} is read as svmlight, which has no names; the model knows its features by name: "
-            f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}. Pass a table with these columns."
+            f"{origin} is read as svmlight, which has no columns; the model was trained on a table with the columns "
+            f"{quoted(encoding.used, 8)}. Pass a table with these."
         )
-    return read_data(path, features=d, zero_based=zero_based)
+    if keep:
+        raise typer.BadParameter(f"--keep is for tables; {origin} is read as svmlight.")
+    if _named_set(sources) is None:
+        return _svmlight(files, d, zero_based)
+    data = read_data(sources)
+    if data.X.shape[1] != d:
+        raise ValueError(f"{origin} has {data.X.shape[1]} features, the model has {d}.")
+    return data
+
+
+def _table_like(
+    files: list[File], d: int, encoding: Encoding | None, reading: Reading, need_label: bool, keep: list[str]
+) -> Data:
+    options: dict[str, Any] = {"need_label": need_label, "keep": keep, **reading.layout}
+    names = None
+    if encoding is None:  # a model of features without names takes all columns, which must be numbers
+        frame = read_frame(files, **reading.layout)
+        label = find_label(_origin(files), frame, reading.label, need_label)
+        names = [name for name in frame.frame.columns if name != label and name not in keep]
+        if len(names) != d:
+            raise ValueError(f"{_origin(files)} has {len(names)} feature columns, the model has {d} features.")
+        encoding = numbers_only(names)
+    table = read_table(files, reading.label, encoding=encoding, **options)
+    y = np.zeros(0) if table.y is None else tidy(table.y)
+    return Data(
+        _origin(files), table.X, y, None, None if names else table.names, None, encoding, table.notes, table.kept
+    )
+
+
+def encoding_of(model: Any) -> Encoding | None:
+    """How a model's features are made of a table's columns; None for a model of features without names."""
+    names = getattr(model, "feature_names_in_", None)
+    return getattr(model, "encoding_", None) or (None if names is None else numbers_only(names.tolist()))
+
+
+def _named_set(sources: str | list[str]) -> str | None:
+    """The set that is meant, if there is no file of that name."""
+    name = sources if isinstance(sources, str) else sources[0] if len(sources) == 1 else ""
+    return name if name in SOURCES and not Path(name).exists() else None
+
+
+def _open(sources: str | list[str]) -> list[File]:
+    try:
+        files = open_files(sources)
+    except FileNotFoundError as error:
+        raise typer.BadParameter(f"{error} The sets known by name are {', '.join(SOURCES)}.") from None
+    except IsADirectoryError as error:
+        raise typer.BadParameter(str(error)) from None
+    kinds = {kind_of(file) for file in files}
+    if len(files) > 1 and kinds & {"svmlight"}:
+        raise typer.BadParameter("Several files are read as one only if they are tables; pass one svmlight file.")
+    return files
+
+
+def _origin(files: list[File]) -> str:
+    name = "standard input" if files[0].origin == STDIN else files[0].origin
+    return name if len(files) == 1 else f"{name} and {len(files) - 1} more"
+
+
+def _expect_no_options(reading: Reading, what: str) -> None:
+    if reading.given:
+        raise typer.BadParameter(f"{reading.given[0]} is for tables, that is CSV and Parquet; {what}.")
+
+
+def _svmlight(files: list[File], features: int | None, zero_based: bool | None) -> Data:
+    [file] = files
+    X, y, zero_based = parse(file.content, file.origin, features, "auto" if zero_based is None else zero_based)
+    if X.shape[1] == 0:
+        raise ValueError(f"{file.origin} has no features: no line has an index:value.")
+    return Data(_origin(files), X, tidy(y), zero_based=zero_based)
+
+
+def split(data: Data, share: float, classify: bool, seed: int) -> tuple[Data, Data]:
+    """Rows to train on and rows to test on, with the same shares of each class where all have two rows or more."""
+    from sklearn.model_selection import train_test_split
+
+    n = data.X.shape[0]
+    _, counts = np.unique(data.y, return_counts=True)
+    many = classify and counts.min() > 1 and min(share, 1 - share) * n >= counts.size
+    try:
+        train, test = train_test_split(
+            np.arange(n), test_size=share, random_state=seed, stratify=data.y if many else None
+        )
+    except ValueError:
+        raise typer.BadParameter(f"--test-size {share:g} of {n:,} rows leaves none to train or to test on.") from None
+    train.sort()
+    test.sort()
+    weights = None if data.weights is None else data.weights[train]
+    if classify and np.unique(data.y[train]).size < counts.size:
+        lost = np.setdiff1d(data.y, data.y[train])
+        raise ValueError(
+            f"{data.origin}: no row of the class {str(lost[0])!r} is left to train on. Pass a smaller --test-size."
+        )
+    return (
+        data._replace(X=data.X[train], y=data.y[train], weights=weights),
+        data._replace(X=data.X[test], y=data.y[test], weights=None, notes=()),
+    )
+
+
+def by_size(y: NDArray[Any]) -> dict[str, int]:
+    """How many rows each class has, the largest first."""
+    classes, counts = np.unique(y, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return {str(classes[k]): int(counts[k]) for k in order}
+
+
+def in_shares(classes: Mapping[str, int], most: int = 8) -> str:
+    """Classes in words, the largest first."""
+    n = sum(classes.values())
+    shares = [f"{name} {_percent(count / n)}" for name, count in classes.items()]
+    rest = f", and {len(shares) - most} with {_percent(sum(list(classes.values())[most:]) / n)}"
+    return f"{len(shares)} classes: {', '.join(shares[:most])}{rest if len(shares) > most else ''}"
+
+
+def _percent(share: float) -> str:
+    """With as many digits as it takes not to be 0."""
+    return f"{share:.1%}" if share >= 1e-3 else f"{100 * share:.1g}%"
 
 
 def expect_labels(other: Data, data: Data, classify: bool) -> None:
@@ -143,9 +243,13 @@ def expect_labels(other: Data, data: Data, classify: bool) -> None:
     if classify:
         unknown = np.setdiff1d(other.y.astype(str), data.y.astype(str))
         if unknown.size:
-            raise ValueError(f"{other.path} has the label {unknown[0]!r}, which does not occur in {data.path}.")
+            raise ValueError(
+                f"{other.origin} has the label {str(unknown[0])!r}, which does not occur in {data.origin}."
+            )
     elif other.y.dtype.kind in "US":
-        raise ValueError(f"{other.path} has words as labels, such as {other.y[0]!r}; those of {data.path} are numbers.")
+        raise ValueError(
+            f"{other.origin} has words as labels, such as {str(other.y[0])!r}; those of {data.origin} are numbers."
+        )
 
 
 def scores(model: Any, data: Data) -> dict[str, float]:
@@ -173,11 +277,9 @@ def _r2(y: NDArray[Any], predicted: NDArray[np.float64]) -> float:
 
 def call(method: Callable[[Any], Any], data: Data) -> Any:
     """A model's method on a file's rows, under the names that the model was given."""
-    if data.names is None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were looked at when it was read
         return method(data.X)
-    import pandas as pd
-
-    return method(pd.DataFrame(data.X, columns=data.names))
 
 
 def expect_writable(path: Path) -> None:
@@ -218,12 +320,14 @@ def choose_loss(data: Data, loss: str) -> str:
         few = data.y.dtype.kind not in "f" and classes.size <= MOST_CLASSES
         loss = "log_loss" if data.y.dtype.kind in "US" or few else "squared_error"
     if loss in REGRESSION_LOSSES and data.y.dtype.kind in "US":
-        raise ValueError(f"{data.path}: {loss} needs numbers as labels, got {classes[0]!r}. Use --loss log_loss.")
+        raise ValueError(
+            f"{data.origin}: {loss} needs numbers as labels, got {str(classes[0])!r}. Use --loss log_loss."
+        )
     if loss in CLASSIFICATION_LOSSES and classes.size < 2:
-        raise ValueError(f"{data.path} has one class only, {classes[0]!r}. {loss} needs at least two.")
+        raise ValueError(f"{data.origin} has one class only, {str(classes[0])!r}. {loss} needs at least two.")
     if loss in CLASSIFICATION_LOSSES and data.y.dtype.kind == "f":
         raise ValueError(
-            f"{data.path}: {loss} needs classes as labels, got {classes.size} different numbers such as "
+            f"{data.origin}: {loss} needs classes as labels, got {classes.size} different numbers such as "
             f"{classes[0]:g}. Use --loss squared_error."
         )
     return loss
@@ -238,14 +342,14 @@ def as_targets(data: Data, loss: str, positive: str | None) -> NDArray[np.float6
         if classes.size > 2:
             listed = ", ".join(map(str, classes[:8])) + (", ..." if classes.size > 8 else "")
             raise ValueError(
-                f"{data.path} has {classes.size} classes ({listed}); this takes two. Set one against the rest with "
+                f"{data.origin} has {classes.size} classes ({listed}); this takes two. Set one against the rest with "
                 "--positive LABEL."
             )
         chosen = classes[-1]
     else:
         named = [each for each in classes if str(each) == positive]
         if not named:
-            raise ValueError(f"{data.path} has no label {positive!r}; there are {', '.join(map(str, classes[:8]))}.")
+            raise ValueError(f"{data.origin} has no label {positive!r}; there are {', '.join(map(str, classes[:8]))}.")
         chosen = named[0]
     return np.where(data.y == chosen, 1.0, -1.0)
 

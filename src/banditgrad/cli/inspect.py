@@ -7,25 +7,31 @@ import scipy.sparse as sp
 import typer
 
 from banditgrad import inspection
-from banditgrad.cli import inputs, screen
+from banditgrad.cli import inputs, options, screen
 from banditgrad.registry import CLASSIFICATION_LOSSES
 
 Positive = Annotated[str | None, typer.Option("--positive", help="The class to set against the rest.", metavar="LABEL")]
 
 
 def inspect(
-    data: inputs.DataFile,
-    label: inputs.Label = None,
-    drop: inputs.Drop = None,
-    features: inputs.Features = None,
-    loss: inputs.LossName = "auto",
-    penalty: inputs.PenaltyName = "l2",
-    alpha: inputs.Alpha = 1e-4,
-    l1_ratio: inputs.L1Ratio = 0.15,
+    data: options.DataFiles,
+    label: options.Label = None,
+    drop: options.Drop = None,
+    category: options.Category = None,
+    number: options.Number = None,
+    sep: options.Sep = None,
+    header: options.Header = None,
+    na: options.Na = None,
+    missing: options.Missing = "impute",
+    features: options.Features = None,
+    loss: options.LossName = "auto",
+    penalty: options.PenaltyName = "l2",
+    alpha: options.Alpha = 1e-4,
+    l1_ratio: options.L1Ratio = 0.15,
     positive: Positive = None,
     passes: Annotated[float, typer.Option("--passes", min=1.0, help="Length of the short run.")] = 15,
-    seed: inputs.Seed = 0,
-    json: inputs.Json = False,
+    seed: options.Seed = 0,
+    json: options.Json = False,
 ) -> None:
     """Look at a data file and tell whether bandit sampling is worth it.
 
@@ -38,7 +44,8 @@ def inspect(
 
     `banditgrad inspect visits.csv --label bought --drop id`
     """
-    file = inputs.read_data(data, label, drop, features)
+    reading = inputs.Reading(label, drop, category, number, sep, header, na, missing)
+    file = inputs.read_data(data, reading, features)
     loss = inputs.choose_loss(file, loss)
     if positive is None and loss in CLASSIFICATION_LOSSES and np.unique(file.y).size > 2:
         positive = _most_frequent(file.y)
@@ -49,7 +56,7 @@ def inspect(
     if json:
         screen.print_json({**shape, **as_json(found)})
     else:
-        show(str(data), shape, found)
+        show(file.origin, shape, found)
 
 
 def _most_frequent(y: Any) -> str:

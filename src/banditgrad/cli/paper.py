@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from banditgrad.cli import app, cluster, inputs, screen
+from banditgrad.cli import app, cluster, options, screen
 
 
 class Part(enum.StrEnum):
@@ -32,7 +32,7 @@ def paper(
     out: Annotated[Path, typer.Option(help="Where results are kept and written.", file_okay=False)] = Path("out/paper"),
     jobs: Annotated[int, typer.Option(min=1, help="Threads.")] = os.cpu_count() or 1,
     scheduler: cluster.Scheduler = None,
-    json: inputs.Json = False,
+    json: options.Json = False,
 ) -> None:
     """Recompute the paper's tables and figures, and say claim by claim what holds.
 

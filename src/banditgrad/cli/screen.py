@@ -4,7 +4,8 @@ import codecs
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,18 +15,22 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from banditgrad._jit import watch_compiler
 from banditgrad.minimise import Progress
 
 __all__ = [
+    "compiling",
     "err",
     "escape",
     "facts",
     "never_fail_to_encode",
+    "note",
     "number",
     "out",
     "pass_by_pass",
     "print_json",
     "table",
+    "training",
     "working",
 ]
 
@@ -88,6 +93,47 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -
     for row in rows:
         shown.add_row(*map(escape, row))
     Console(highlight=False, width=max(out.width, 100) if not out.is_terminal else None).print(shown)
+
+
+def note(words: str, kind: str = "Note") -> None:
+    """A remark on what was done, beside the results."""
+    err.print(f"[yellow]{kind}:[/] {escape(words)}")
+
+
+@contextmanager
+def compiling() -> Iterator[Callable[[], float]]:
+    """Says so if there is something to compile; yields a function that gives the seconds spent on it so far."""
+    with watch_compiler(lambda: note("compiling for data of this kind, once on this machine (some seconds).")) as spent:
+        yield spent
+
+
+@contextmanager
+def training(problems: int) -> Iterator[Callable[[Progress], bool]]:
+    """A bar on a terminal, nothing elsewhere. Yields a callback for the runs of so many problems."""
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    made: dict[int, float] = {}  # passes, by thread: a run that begins anew has made fewer
+    with Bar(
+        TextColumn("training"),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    ) as bar:
+        task = bar.add_task("", total=problems if problems > 1 else None)
+
+        def callback(progress: Progress) -> bool:
+            thread = threading.get_ident()
+            if progress.passes <= made.get(thread, 0.0):
+                bar.advance(task)
+            made[thread] = progress.passes
+            bar.update(task, description=f"pass {progress.passes:.0f}, F = {progress.value:.6g}")
+            return False
+
+        yield callback
 
 
 @contextmanager

@@ -10,11 +10,12 @@ import numpy as np
 
 import banditgrad
 from banditgrad._files import write_atomically
+from banditgrad.datasets.encoding import from_json
 from banditgrad.linear_model.classifier import BanditClassifier
 from banditgrad.linear_model.regressor import BanditRegressor
 
 FORMAT = "banditgrad model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # since 2 there may be an encoding, without which predictions would be wrong
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (BanditClassifier, BanditRegressor)}
 
 Model = BanditClassifier | BanditRegressor
@@ -31,6 +32,7 @@ def save_model(model: Model, path: str | PathLike[str]) -> Path:
     settings = {name: _as_python(value) for name, value in model.get_params().items() if name in known}
     plain = {name: value for name, value in settings.items() if _is_plain(value)}
     _with_settings(type(model).__name__, plain)  # or the file could not be loaded
+    encoding = getattr(model, "encoding_", None)
     content = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -40,6 +42,7 @@ def save_model(model: Model, path: str | PathLike[str]) -> Path:
         "settings_in_words": {name: repr(value) for name, value in settings.items() if name not in plain},
         "classes": model.classes_.tolist() if isinstance(model, BanditClassifier) else None,
         "features": getattr(model, "feature_names_in_", np.zeros(0)).tolist() or None,
+        "encoding": None if encoding is None else encoding.as_json(),  # of the table it was trained on
         "zero_based": getattr(model, "zero_based_", None),  # of the svmlight file it was trained on
         "n_features": int(model.n_features_in_),
         "n_iter": int(model.n_iter_),
@@ -58,11 +61,11 @@ def load_model(path: str | PathLike[str]) -> Any:
         raise ValueError(f"{path} is not a banditgrad model, or is damaged: {error}.") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is not a banditgrad model. Write one with `banditgrad fit --out` or save_model.")
-    if content.get("format_version") != FORMAT_VERSION:
+    if content.get("format_version") not in range(1, FORMAT_VERSION + 1):
         raise ValueError(
             f"{path} has format version {content.get('format_version')!r}, written by banditgrad "
-            f"{content.get('banditgrad')!r}; this is {banditgrad.__version__}, which reads version {FORMAT_VERSION}. "
-            "Upgrade banditgrad."
+            f"{content.get('banditgrad')!r}; this is {banditgrad.__version__}, which reads versions up to "
+            f"{FORMAT_VERSION}. Upgrade banditgrad."
         )
     if content.pop("sha256", None) != _digest(content):
         raise ValueError(f"{path} is damaged: its content does not match its SHA-256. Fit the model again.")
@@ -88,6 +91,10 @@ def _restored(content: dict[str, Any]) -> Any:
         if len(content["features"]) != d:
             raise ValueError(f"{len(content['features'])} names for {d} features")
         model.feature_names_in_ = np.array(content["features"], dtype=object)
+    if content.get("encoding") is not None:
+        model.encoding_ = from_json(content["encoding"])
+        if model.encoding_.names != content["features"]:
+            raise ValueError("an encoding whose features are not the model's")
     if content.get("zero_based") is not None:
         model.zero_based_ = bool(content["zero_based"])
     model.coef_ = coef if kind is BanditClassifier else coef[0]
