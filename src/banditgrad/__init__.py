@@ -21,6 +21,7 @@ from banditgrad.problem import Problem
 from banditgrad.samplers import (
     Auto,
     EmaNorm,
+    ForgettingMabs,
     Importance,
     Mabs,
     RecentNorm,
@@ -43,6 +44,7 @@ __all__ = [
     "ElasticNet",
     "EmaNorm",
     "Euclidean",
+    "ForgettingMabs",
     "History",
     "Huber",
     "Importance",

@@ -50,6 +50,18 @@ def vrb(draws, p_drawn, a):
     return of_norms(draws, p_drawn, a, 0.4, lambda w, a, n_p: np.sqrt(w**2 + a / (3.0 * n_p)))
 
 
+@rule(bg.ForgettingMabs(eta=0.3, window=200))
+def forgetting_mabs(draws, p_drawn, a):
+    w, moment = np.ones(N), 0.0
+    for t, i in enumerate(draws):
+        yield mixed(w, 0.3)
+        n_p = N * p_drawn[t]
+        moment += (a[t] ** 2 / n_p - moment) / min(t + 1, 200)
+        x = 0.3**2 * np.sqrt(N * np.log(N) / 200) * a[t] / np.sqrt(moment) / n_p**3
+        w[i] *= np.exp(min(x, 1.0))
+        w += w.sum() / 200 / N
+
+
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("size", [1, 7])
 def test_p_is_what_numpy_makes_of_the_same_draws(name, size):
@@ -68,3 +80,21 @@ def test_p_is_what_numpy_makes_of_the_same_draws(name, size):
         sampling.update(i, a[-size:], p)
     expected = list(p_of(draws, p_drawn, a))[::size]
     np.testing.assert_allclose(seen, expected, rtol=1e-9)
+
+
+def test_what_is_forgotten_can_be_found_again():
+    """After 20 passes in which item 0 is all that counts, item 1 is: the variance falls sooner than with weights that
+    only grow, and never was above 1/η times that of uniform sampling."""
+    n, settled = 50, {}
+    for sampler in (bg.Mabs(), bg.ForgettingMabs(window=250)):
+        sampling = sampler.start(n, horizon=4000, seed=1)
+        for heavy in (0, 1):
+            a = np.where(np.arange(n) == heavy, 1.0, 1e-4)
+            variances = []
+            for _ in range(200):
+                i, p = sampling.draw(10)
+                sampling.update(i, a[i], p)
+                variances.append(np.sum(a / sampling.probabilities()))
+            assert max(variances) <= n * a.sum() / 0.4 * (1.0 + 1e-9)
+        settled[type(sampler).__name__] = np.mean(variances)
+    assert settled["ForgettingMabs"] < 0.7 * settled["Mabs"]
