@@ -10,18 +10,35 @@ PEERS := scikit-learn liblinear-official cyanure snapml skglm celer copt tick nu
 # Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-slow zoo lint bench bench-peers bench-quick bench-torch bench-dask docs clean
+# The bounds in pyproject.toml.
+NUMBA_oldest := 0.60.0
+NUMBA_newest := 0.68.*
+# What compiles in ways of its own: users' parts, the cache, draws, each kind of step. The quick part is a minute.
+NUMBA_TESTS := tests/test_jit.py tests/test_losses.py tests/test_penalties.py tests/samplers tests/solvers
+NUMBA_QUICK := tests/test_jit.py -k "helper or own_parts or same_time or full_disk or internals or redefined"
+
+.PHONY: demo test test-numba test-numba-quick test-slow zoo lint bench bench-peers bench-quick bench-torch bench-dask docs \
+  dist clean
 
 demo: $(READY)
 	$(BIN)/banditgrad demo
 
-test: lint
+test: lint test-numba-quick
 	$(BIN)/python -m pytest -n auto -m "not slow"
+
+# The oldest and the newest numba that pyproject.toml admits, each in an environment of its own. Ten minutes each.
+test-numba: .venv-numba-oldest/.ready .venv-numba-newest/.ready
+	for age in oldest newest; do .venv-numba-$$age/bin/python -m pytest -m "not slow" $(NUMBA_TESTS) || exit 1; done
+
+# The environment of `make test` has the newest already.
+test-numba-quick: .venv-numba-oldest/.ready
+	.venv-numba-oldest/bin/python -m pytest --quiet $(NUMBA_QUICK)
 
 test-slow: $(TEST_READY)
 	$(BIN)/python -m pytest -m slow
 
-# Does every fit reach the minimum? Hours; the real sets are found through BANDITGRAD_DATA.
+# Does every fit reach the minimum? Many hours; the real sets are found through BANDITGRAD_DATA.
+# Stopped, it goes on where it was; `rm out/zoo.jsonl` begins anew.
 zoo: $(TEST_READY)
 	$(BIN)/python benchmarks/zoo.py
 
@@ -80,6 +97,26 @@ $(BENCH_READY): pyproject.toml Makefile
 	done
 	touch $(BENCH_READY)
 
+.venv-numba-%/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-numba-$*
+	.venv-numba-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable . "numba==$(NUMBA_$*)" \
+	  hypothesis pytest pytest-timeout
+	touch $@
+
+# Builds wheel and sdist and uses each, installed where nothing of the sources is found.
+dist:
+	rm -rf dist .venv-dist .venv-installed
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	.venv-dist/bin/python -m build --outdir dist .
+	.venv-dist/bin/twine check --strict dist/*
+	$(PYTHON) -m venv .venv-installed
+	for file in dist/*.whl dist/*.tar.gz; do \
+	  .venv-installed/bin/python -m pip uninstall --quiet --yes banditgrad; \
+	  .venv-installed/bin/python -m pip install --quiet --disable-pip-version-check $$file || exit 1; \
+	  .venv-installed/bin/python -I tests/installed.py || exit 1; \
+	done
+
 clean:
-	rm -rf .venv .venv-bench build dist *.egg-info
+	rm -rf .venv .venv-* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

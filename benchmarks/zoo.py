@@ -1,236 +1,149 @@
 """Does every fit reach the minimum, on any data and for every seed? Stalls, explosions and false reasons are counted.
 
-python benchmarks/zoo.py                      everything, ten seeds: hours
-python benchmarks/zoo.py --small              small sets and few seeds: minutes
+python benchmarks/zoo.py                      everything, ten seeds, three on large sets: many hours
+python benchmarks/zoo.py --small --seeds 3    sets with few entries
 python benchmarks/zoo.py --half held-out      the half on which no constant was chosen
-python benchmarks/zoo.py --sets kdd-raw australian --seeds 4
+python benchmarks/zoo.py --set kdd-raw australian --kind "logistic l1 1e-4" --solver minimise --seeds 10
 
-A *stall*: a fit that promises the minimum (`minimise` and the estimators with all defaults) ends more than 1e-6 of F*
-above it. An *explosion*: F at a record is above F(w0), with a stochastic method above 1.5 F(w0), or a result is above
-the best record. A *false reason*: "converged" where it did not, or "passes done" after F rose. Solvers of first order
-promise no more than that F neither explodes nor is told falsely.
+The defaults of `minimise`, the estimators and `SampledNewton` promise the minimum; other solvers promise no more than
+that F neither explodes nor is told falsely. minima/faults.py says what is a fault. Exit code 1 if there is one.
 
-F* is the least value that anything here found, certified by a duality gap where there is one.
+What was done is kept in out/zoo.jsonl: stopped, it goes on where it was, unless the package's code has changed.
 """
 
 import argparse
+import math
 import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
 
-import numpy as np
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-import banditgrad as bg
-from banditgrad.linear_model import BanditClassifier, BanditRegressor
+from minima import optimum
+from minima.faults import faults, is_far, summary
+from minima.fits import FITTERS, Fit, OutOfTime, everybody, fit
+from minima.journal import Journal
+from minima.problems import CLASSIFICATION, LARGE, REGRESSION, Case, cases, entries
 from sets import DataSet, all_sets
 
-NEAR = 1e-6  # relative to F*
-ROUNDING = 1e-9  # relative to F(w0)
-NOISY = 1.5  # times F(w0): what F of a stochastic method may come to on its way
-LARGE = 2_000_000  # entries: larger sets take part with fewer seeds and problems
-PASSES, FIRST_ORDER_PASSES = 300, 20
+SEEDS, SEEDS_IF_LARGE = 10, 3
 
 
-class Kind(NamedTuple):
-    """A problem on a data set: loss and penalty, with an intercept or weights."""
+class Verdict:
+    """Of one problem: its fits, what is wrong with each, and how many there was no time for."""
 
-    name: str
-    loss: Any
-    penalty: Any
-    intercept: bool = False
-    weighted: bool = False
+    def __init__(self, case: Case, journal: Journal, late: int) -> None:
+        self.half, self.fits, self.late = case.data.half, journal.fits(case), late
+        self.optimum = journal.optimum(case)
+        self.faults = {fit: faults(fit, self.optimum) for fit in self.fits}
 
-
-CLASSIFICATION = (
-    Kind("logistic l1 1e-2", bg.Logistic(), bg.L1(1e-2), intercept=True),
-    Kind("logistic l1 1e-4", bg.Logistic(), bg.L1(1e-4)),
-    Kind("logistic l1 1e-6", bg.Logistic(), bg.L1(1e-6), intercept=True),
-    Kind("logistic l2 1e-2", bg.Logistic(), bg.SquaredL2(1e-2), weighted=True),
-    Kind("logistic l2 1e-4", bg.Logistic(), bg.SquaredL2(1e-4), intercept=True),
-    Kind("logistic l2 1e-8", bg.Logistic(), bg.SquaredL2(1e-8)),
-    Kind("logistic elastic net 1e-5", bg.Logistic(), bg.ElasticNet(1e-5, 0.5), intercept=True, weighted=True),
-    Kind("squared hinge l2 1e-4", bg.SquaredHinge(), bg.SquaredL2(1e-4)),
-    Kind("squared hinge l1 1e-4", bg.SquaredHinge(), bg.L1(1e-4), intercept=True),
-    Kind("squared l1 1e-3", bg.Squared(), bg.L1(1e-3), intercept=True),
-)
-REGRESSION = (
-    Kind("squared l1 1e-3", bg.Squared(), bg.L1(1e-3), intercept=True),
-    Kind("squared l2 1e-4", bg.Squared(), bg.SquaredL2(1e-4), intercept=True),
-    Kind("squared l2 1e-8", bg.Squared(), bg.SquaredL2(1e-8), intercept=True, weighted=True),
-    Kind("squared", bg.Squared(), bg.Zero(), intercept=True),
-    Kind("huber l2 1e-4", bg.Huber(), bg.SquaredL2(1e-4), intercept=True),
-    Kind("huber l1 1e-4", bg.Huber(), bg.L1(1e-4)),
-)
-FEW_KINDS = ("logistic l1 1e-4", "logistic l2 1e-4", "squared l2 1e-4", "huber l2 1e-4")
-
-FIRST_ORDER: dict[str, Callable[[], bg.Solver]] = {
-    "ProxSvrg": bg.ProxSvrg,
-    "Saga": bg.Saga,
-    "S2gd": bg.S2gd,
-    "LSvrg": bg.LSvrg,
-    "Sgd": bg.Sgd,
-    "ProxSgd": bg.ProxSgd,
-}
+    @property
+    def all_faults(self) -> list[str]:
+        return [fault for found in self.faults.values() for fault in found]
 
 
-@dataclass
-class Run:
-    """One fit, and what was wrong with it."""
-
-    who: str
-    seed: int
-    start: float
-    values: np.ndarray  # F at the records
-    value: float
-    reason: bg.Reason | None
-    promises: bool  # the minimum
-    faults: list[str] = field(default_factory=list)
-
-
-def problems(data: DataSet, only: tuple[str, ...] | None) -> Iterator[tuple[Kind, bg.Problem]]:
-    X, y = data.load()
-    classes = set(np.unique(y)) <= {-1.0, 1.0}
-    weights = 10.0 ** np.random.default_rng(0).uniform(-3.0, 3.0, len(y))
-    large = (X.size if isinstance(X, np.ndarray) else X.nnz) > LARGE
-    for kind in CLASSIFICATION if classes else REGRESSION:
-        if (only is None and large and kind.name not in FEW_KINDS) or (only is not None and kind.name not in only):
-            continue
-        yield kind, bg.Problem(X, y, kind.loss, kind.penalty, weights if kind.weighted else None, kind.intercept)
+def visit(case: Case, journal: Journal, solvers=None, seeds=None, time_limit: float | None = None) -> Verdict:
+    """Every fit of a problem that the journal does not have yet."""
+    if journal.optimum(case) is None:
+        journal.add(case, optimum.find(case))
+    deadline, late = time.monotonic() + (time_limit or math.inf), 0
+    done = {(fit.solver, fit.seed) for fit in journal.fits(case)}
+    for solver in solvers or everybody(case):
+        for seed in range(seeds or (SEEDS_IF_LARGE if case.large else SEEDS)):
+            if (solver, seed) not in done and FITTERS[solver].can(case):
+                try:
+                    journal.add(case, fit(case, solver, seed, deadline))
+                except OutOfTime:
+                    late += 1
+    return Verdict(case, journal, late)
 
 
-def minimised(problem: bg.Problem, who: str, solver: Any, seed: int, passes: int, promises: bool) -> Run:
-    result = bg.minimise(problem, solver, passes=passes, seed=seed)
-    history = result.history.value
-    return Run(who, seed, history[0], history, result.value, result.reason, promises)
-
-
-def estimated(problem: bg.Problem, kind: Kind, X: Any, y: np.ndarray, seed: int) -> Run:
-    """The estimator with its own defaults but for the penalty, judged by the same F."""
-    penalty = {bg.L1: "l1", bg.SquaredL2: "l2", bg.ElasticNet: "elasticnet", bg.Zero: None}[type(kind.penalty)]
-    loss = {bg.Logistic: "log_loss", bg.SquaredHinge: "squared_hinge", bg.Squared: "squared_error"}[type(kind.loss)]
-    settings = {"loss": loss, "penalty": penalty, "alpha": kind.penalty.strength, "random_state": seed}
-    settings["l1_ratio"] = getattr(kind.penalty, "l1_ratio", 0.5)
-    estimator = (BanditRegressor if loss == "squared_error" else BanditClassifier)(
-        fit_intercept=kind.intercept, **settings
-    )
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        estimator.fit(X, y, sample_weight=problem.sample_weight)
-    w = np.append(estimator.coef_.ravel(), estimator.intercept_) if kind.intercept else estimator.coef_.ravel()
-    history, value = estimator.history_[0].value, problem.value(w)
-    reason = bg.Reason.PASSES_DONE if told else bg.Reason.CONVERGED
-    return Run("estimator", seed, history[0], history, value, reason, True)
-
-
-def judge(run: Run, least: float) -> None:
-    """Write down what was wrong, where `least` is F*."""
-    distance = run.value - least
-    far = distance > NEAR * abs(least) + 1e-12 * abs(run.start)
-    slack = ROUNDING * abs(run.start)
-    if run.promises and far:
-        run.faults.append(f"stall: {distance / max(abs(least), 1e-300):.1e} above F*")
-    most = run.start + slack if run.promises else NOISY * run.start
-    if not np.isfinite(run.value) or (run.values.max() > most and run.reason is not bg.Reason.ROSE):
-        run.faults.append(f"explosion: F rose to {run.values.max() / run.start:.3g} times F(w0)")
-    elif run.value > run.values.min() + slack:
-        run.faults.append(f"explosion: the result is {run.value - run.values.min():.1e} above the best record")
-    if run.reason is bg.Reason.CONVERGED and far:
-        run.faults.append("false reason: converged")
-    if run.reason is bg.Reason.PASSES_DONE and run.values[-1] > run.start + slack:
-        run.faults.append("false reason: passes done, and F rose")
-
-
-def visit(data: DataSet, arguments: argparse.Namespace, console: Console) -> list[Run]:
-    runs: list[Run] = []
-    for kind, problem in problems(data, arguments.kinds):
-        begin, X, y = time.perf_counter(), *data.load()
-        seeds = range(arguments.seeds if problem.parts.norms2.size * problem.d < 1e8 else min(arguments.seeds, 3))
-        here = [minimised(problem, "minimise", "auto", seed, PASSES, True) for seed in seeds]
-        if type(kind.loss) in (bg.Logistic, bg.SquaredHinge, bg.Squared):
-            here += [estimated(problem, kind, X, y, seed) for seed in list(seeds)[:2]]
-        for name, solver in FIRST_ORDER.items():
-            if arguments.first_order:
-                some = list(seeds)[: max(1, arguments.seeds // 3)]
-                here += [minimised(problem, name, solver(), seed, FIRST_ORDER_PASSES, False) for seed in some]
-        best = min(here, key=lambda run: run.value)
-        for run in here:
-            judge(run, best.value)
-        gap = certified_gap(problem, arguments)
-        faults = [f"{run.who}, seed {run.seed}: {fault}" for run in here for fault in run.faults]
-        took = time.perf_counter() - begin
-        style = "red" if faults else "dim"
-        console.print(f"{data.name} {kind.name}: F* = {best.value:.8g}, gap {gap:.0e}, {took:.1f} s", style=style)
-        for fault in faults:
-            console.print(f"    {fault}", style="red", highlight=False)
-        runs += here
-    return runs
-
-
-def certified_gap(problem: bg.Problem, arguments: argparse.Namespace) -> float:
-    """Relative to F*."""
-    result = bg.minimise(problem, passes=PASSES, seed=arguments.seeds)
-    return result.gap / max(abs(result.value), 1e-300)
-
-
-def by_solver(runs: list[Run]) -> Table:
-    table = Table("solver", "fits", "faults", title="All fits")
-    for who in dict.fromkeys(run.who for run in runs):
-        mine = [run for run in runs if run.who == who]
-        table.add_row(who, str(len(mine)), str(sum(len(run.faults) for run in mine)))
-    return table
-
-
-def summary(half: str, runs: list[Run]) -> str:
-    def count(word: str) -> int:
-        return sum(fault.startswith(word) for run in runs for fault in run.faults)
-
-    return (
-        f"{half}: {len(runs)} fits; stalls {count('stall')}, explosions {count('explosion')}, "
-        f"false reasons {count('false')}"
-    )
-
-
-def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", nargs="+", choices=all_sets(), help="which data sets")
-    parser.add_argument("--half", choices=("tuning", "held-out"), help="one half of them")
-    parser.add_argument("--kinds", nargs="+", help="which problems, by name")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--small", action="store_true", help="sets with few entries, three seeds")
-    parser.add_argument("--no-first-order", dest="first_order", action="store_false", help="only what promises F*")
-    return parser.parse_args()
-
-
-def main() -> int:
-    arguments, console = options(), Console(width=140)
-    if arguments.small:
-        arguments.seeds = min(arguments.seeds, 3)
-    by_half: dict[str, list[Run]] = {"tuning": [], "held-out": []}
+def wanted(arguments: argparse.Namespace, console: Console) -> Iterator[DataSet]:
     for data in all_sets().values():
-        wanted = data.name in (arguments.sets or all_sets()) and arguments.half in (None, data.half)
-        if not wanted:
+        if data.name not in (arguments.sets or all_sets()) or arguments.half not in (None, data.half):
             continue
         try:
             X, _ = data.load()
         except FileNotFoundError as error:
             console.print(f"{data.name} is left out: {error}", style="dim")
             continue
-        if arguments.small and (X.size if isinstance(X, np.ndarray) else X.nnz) > LARGE // 8:
-            continue
-        by_half[data.half] += visit(data, arguments, console)
-    everything = [run for runs in by_half.values() for run in runs]
-    if not everything:
+        if not arguments.small or entries(X) <= LARGE // 8:
+            yield data
+
+
+def tell(case: Case, verdict: Verdict, console: Console) -> None:
+    best, found = verdict.optimum, verdict.faults
+    line = f"{case.data.name}, {case.kind.name}: F* = {best.value:.8g} by {best.by}, {len(found)} fits"
+    late = f", {verdict.late} not in time" if verdict.late else ""
+    console.print(line + late, style="red" if verdict.all_faults else "dim", highlight=False)
+    for one, why in found.items():
+        for fault in why:
+            console.print(f"    {one.solver}, seed {one.seed}: {fault}", style="red", highlight=False)
+
+
+def by_solver(verdicts: list[Verdict]) -> Table:
+    table = Table("solver", "fits", "within 1e-6 of F*", "fits with faults", title="All fits")
+    rows: dict[str, list[tuple[Fit, Verdict]]] = {}
+    for verdict in verdicts:
+        for one in verdict.fits:
+            rows.setdefault(one.solver, []).append((one, verdict))
+    for solver in sorted(rows, key=list(FITTERS).index):
+        mine = rows[solver]
+        near = sum(not is_far(one, verdict.optimum.value) for one, verdict in mine)
+        wrong = sum(bool(verdict.faults[one]) for one, verdict in mine)
+        table.add_row(solver, str(len(mine)), f"{near / len(mine):.0%}", str(wrong))
+    return table
+
+
+def last_lines(verdicts: list[Verdict]) -> Iterator[str]:
+    """One for each half, one for all."""
+    for title in ("tuning", "held-out", "all"):
+        some = [verdict for verdict in verdicts if title in (verdict.half, "all")]
+        found = [fault for verdict in some for fault in verdict.all_faults]
+        if some:
+            yield summary(title, sum(len(verdict.fits) for verdict in some), len(some), found)
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = dict.fromkeys(kind.name for kind in (*CLASSIFICATION, *REGRESSION))
+    parser.add_argument("--sets", nargs="+", choices=all_sets(), metavar="SET", help="which data sets")
+    parser.add_argument("--half", choices=("tuning", "held-out"), help="one half of them")
+    parser.add_argument("--small", action="store_true", help="only sets with few entries")
+    parser.add_argument("--kinds", nargs="+", choices=kinds, metavar="KIND", help="which problems, by name")
+    parser.add_argument("--solvers", nargs="+", choices=FITTERS, metavar="SOLVER", help="who fits, by name")
+    parser.add_argument("--seeds", type=int, help=f"{SEEDS} unless given, {SEEDS_IF_LARGE} on large sets")
+    parser.add_argument(
+        "--time-limit", type=float, help="seconds for one problem; what is not done by then is left out"
+    )
+    parser.add_argument("--out", type=Path, default=Path("out/zoo.jsonl"), help="where fits are kept")
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments, console, verdicts = options(), Console(width=140), []
+    journal = Journal(arguments.out)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        sets = list(wanted(arguments, console))
+        task = bar.add_task("", total=len(sets))
+        for data in sets:
+            for case in cases(data, arguments.kinds):
+                bar.update(task, description=f"{data.name}, {case.kind.name}")
+                verdicts.append(visit(case, journal, arguments.solvers, arguments.seeds, arguments.time_limit))
+                tell(case, verdicts[-1], console)
+            bar.advance(task)
+    if not verdicts:
         raise SystemExit("Nothing was run.")
-    console.print(by_solver(everything))
-    for half, runs in by_half.items():
-        if runs:
-            console.print(summary(half, runs), style="bold")
-    return 1 if any(run.faults for run in everything) else 0
+    console.print(by_solver(verdicts))
+    certified, late = sum(verdict.optimum.certified for verdict in verdicts), sum(verdict.late for verdict in verdicts)
+    console.print(f"F* is certified for {certified} of {len(verdicts)} problems; {late} fits not in time")
+    for line in last_lines(verdicts):
+        console.print(line, style="bold", highlight=False)
+    return 1 if any(verdict.all_faults for verdict in verdicts) else 0
 
 
 if __name__ == "__main__":

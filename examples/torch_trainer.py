@@ -42,6 +42,7 @@ class BanditTrainer(Trainer):
     def __init__(self, *args, sampler, **kwargs):
         super().__init__(*args, **kwargs)
         self.sampler = sampler
+        self.model_accepts_loss_kwargs = False  # the loss below is a mean: gradients to accumulate are to be divided
         self.add_callback(SaveSampler(sampler))
 
     def get_train_dataloader(self):

@@ -17,8 +17,6 @@ from numba.core.caching import FunctionCache
 import banditgrad as bg
 from banditgrad._jit import (
     Kernel,
-    _PackageFiles,
-    _warn_of_no_cache,
     bridge,
     check_part,
     default,
@@ -27,6 +25,7 @@ from banditgrad._jit import (
     kernel,
     outline,
 )
+from banditgrad._jit.internals import PackageFiles, warn_once
 from banditgrad.losses import Loss
 from banditgrad.rows import Dense, squared_norms
 from banditgrad.samplers.base import SamplerState
@@ -314,7 +313,7 @@ def test_a_protocols_other_attributes_are_not_asked_for():
 
 def test_processes_that_compile_at_the_same_time_do_not_mix_up_their_code(tmp_path, monkeypatch):
     """The order of events in which numba's own files would give one the other's machine code: a crash."""
-    one, other, later = (_PackageFiles(str(tmp_path), "kernel-stamp", "source") for _ in range(3))
+    one, other, later = (PackageFiles(str(tmp_path), "kernel-stamp", "source") for _ in range(3))
     monkeypatch.setattr(other, "_load_index", dict)  # read before the first wrote its own
     save_data = one._save_data
 
@@ -377,7 +376,7 @@ def test_a_full_disk_only_costs_the_cache(monkeypatch):
     def fail(*args):
         raise OSError("No space left on device")
 
-    _warn_of_no_cache.cache_clear()
+    warn_once.cache_clear()
     monkeypatch.setattr(FunctionCache, "save_overload", fail)
     fresh = Kernel(squared_norms.py_func)
     monkeypatch.setattr(fresh.dispatcher._cache, "load_overload", lambda *args: None)
@@ -390,3 +389,36 @@ def test_a_full_disk_only_costs_the_cache(monkeypatch):
 def test_without_a_compiler_there_is_one_sentence():
     done = run("import banditgrad", NUMBA_DISABLE_JIT="1")
     assert done.stderr.splitlines()[-1].startswith("ImportError: banditgrad only runs compiled")
+
+
+def test_a_numba_without_the_internals_gives_the_same_bits_and_a_warning(tmp_path):
+    """As a later version might be: with other options, another cache, other templates of methods."""
+    fit = """
+import numpy as np, banditgrad as bg
+from test_jit import Pseudo
+X = np.random.default_rng(0).standard_normal((50, 4))
+for loss in (bg.Huber(), Pseudo()):
+    print(np.float64(bg.Problem(X, np.ones(50), loss, bg.L1(0.01)).value(np.ones(4))).hex())
+"""
+    hide = """
+import sys
+from numba.core import caching, compiler
+from numba.core.typing import templates
+make = templates.make_overload_method_template
+def refuse(*args, **kwargs):
+    if sys._getframe(1).f_globals["__name__"].startswith("banditgrad"):
+        raise TypeError
+    return make(*args, **kwargs)
+flags, templates.make_overload_method_template = compiler.Flags, refuse
+del caching.IndexDataCacheFile._data_name, compiler.Flags
+import banditgrad._jit
+compiler.Flags = flags
+"""
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))}
+    usual = run(fit, NUMBA_CACHE_DIR=str(tmp_path), **path)
+    other = run(hide + fit, NUMBA_CACHE_DIR=str(tmp_path / "other"), **path)
+    assert usual.stderr == ""
+    assert other.stdout == usual.stdout != ""
+    for words in ("several times slower with numba", "does not know the cache of numba"):
+        assert other.stderr.count(words) == 1
+    assert not list((tmp_path / "other").rglob("*.nbc"))

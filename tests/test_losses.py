@@ -66,3 +66,14 @@ def test_settings_are_checked():
         with pytest.raises(ValueError, match="positive"):
             loss(number)
     assert isinstance(bg.Huber(1).delta, float)
+
+
+@given(z=margins, width=st.floats(1.35, 100.0))
+def test_a_smoothed_huber_has_the_same_slopes_far_away(z, width):
+    loss, smooth = bg.Huber(), bg.Huber().smoothed(width)
+    assert smooth.width() == width
+    assert smooth.slope_bound() == pytest.approx(loss.slope_bound())
+    far = z + np.copysign(width, z)
+    assert smooth.derivative(far, 0.0) == pytest.approx(loss.derivative(far, 0.0))
+    assert 0.0 <= loss.value(z, 0.0) - smooth.value(z, 0.0) + 1e-9 <= 0.5 * 1.35 * width + 2e-9
+    assert smooth.second_derivative(0.0, 0.0) == smooth.curvature() == pytest.approx(1.35 / width)

@@ -129,6 +129,42 @@ def test_converged_means_the_gradient_mapping_is_small(rng):
     assert result.passes < 5000
 
 
+@pytest.fixture
+def far_apart(rng):
+    """Two classes that a plane parts."""
+    y = np.where(rng.random(1000) < 0.5, 1.0, -1.0)
+    X = rng.standard_normal((1000, 15))
+    X[:, 0] += 8.0 * y
+    return X, y
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("penalty", [bg.SquaredL2(1e-8), bg.L1(1e-6)], ids=repr)
+def test_tol_holds_where_little_of_f_is_left(far_apart, penalty, seed):
+    problem = bg.Problem(*far_apart, bg.Logistic(), penalty)
+    result, best = bg.minimise(problem, tol=1e-4, seed=seed), bg.minimise(problem, passes=300, seed=0).value
+    assert best < 1e-4 * problem.value(np.zeros(15))
+    assert result.converged
+    assert result.value <= (1.0 + 1e-6) * best
+
+
+def test_tol_is_met_where_f_falls_for_ever(far_apart):
+    result = bg.minimise(bg.Problem(*far_apart), tol=1e-4, seed=0)
+    assert result.converged
+    assert result.value <= 1e-8 * result.history.value[0]
+    assert result.passes < 50
+
+
+def test_tol_is_the_same_from_wherever_a_run_starts(problem):
+    w = bg.minimise(problem, passes=300, seed=0).w
+    near = w + 1e-3 * np.abs(w).max()
+    cold, warm = (bg.minimise(problem, bg.ProxSvrg(), tol=1e-5, seed=0, w0=w0) for w0 in (None, near))
+    assert cold.converged
+    assert warm.converged
+    assert warm.passes < cold.passes
+    assert bg.minimise(problem, bg.ProxSvrg(), tol=1e-5, seed=0, w0=warm.w).passes == 1.0
+
+
 def test_a_diverging_run_stops_and_returns_the_best(rng):
     X = 10.0 * rng.standard_normal((50, 5))
     problem = bg.Problem(X, rng.standard_normal(50), bg.Squared())

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from scipy.special import expit, xlogy
 
 import banditgrad as bg
-from banditgrad.report.files import write_atomically
+from banditgrad._files import write_atomically
 from race.problems import Task, fingerprint
 
 ENOUGH = 1e-11  # a gap that leaves no doubt at F − F* = 1e-8

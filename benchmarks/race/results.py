@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from banditgrad.report.files import write_atomically
+from banditgrad._files import write_atomically
 from race.contenders import OURS
 from race.measure import TARGETS, Entry
 

@@ -9,13 +9,14 @@ The method is that of Salehi, Celis and Thiran, "Stochastic Optimization with Ba
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from banditgrad import datasets
 from banditgrad._jit import kernel
 from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
 from banditgrad.minimise import History, Progress, Reason, Result, minimise
+from banditgrad.path import Path, path
 from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
 from banditgrad.problem import Problem
 from banditgrad.samplers import (
@@ -35,6 +36,10 @@ from banditgrad.samplers import (
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
 from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
 
+if TYPE_CHECKING:  # the others are imported when asked for, see __getattr__
+    from banditgrad import linear_model
+    from banditgrad.report.comparison import compare
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -53,6 +58,7 @@ __all__ = [
     "Logistic",
     "Mabs",
     "PNorm",
+    "Path",
     "Problem",
     "Progress",
     "ProxSgd",
@@ -77,14 +83,19 @@ __all__ = [
     "Uniform",
     "Vrb",
     "Zero",
+    "compare",
     "datasets",
     "kernel",
+    "linear_model",
     "minimise",
+    "path",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`bg.linear_model` is imported when asked for: scikit-learn takes a while."""
+    """What is imported when asked for: scikit-learn takes a while, and few need a report."""
     if name == "linear_model":
         return import_module("banditgrad.linear_model")
+    if name == "compare":
+        return import_module("banditgrad.report.comparison").compare
     raise AttributeError(f"module 'banditgrad' has no attribute {name!r}")

@@ -44,6 +44,18 @@ class Expandable(Protocol):
         ...
 
 
+class Smoothable(Protocol):
+    """What a loss may offer that is straight almost everywhere: there the second derivative tells nothing."""
+
+    def width(self) -> float:
+        """How far apart the residuals z - y are between which most of its slope changes."""
+        ...
+
+    def smoothed(self, width: float) -> Any:
+        """The same loss, or one of its kind, whose slope changes as much over this larger width."""
+        ...
+
+
 class LossTraits(Protocol):
     """What a loss tells about itself in Python; `check_targets` may be left out."""
 
@@ -161,28 +173,36 @@ class Squared(NamedTuple):
 
 @part
 class Huber(NamedTuple):
-    """φ(z, y) = ½ r² where |r| ≤ delta, else delta (|r| - ½ delta), with r = z - y."""
+    """φ(z, y) = scale · (½ r² where |r| ≤ delta, else delta (|r| - ½ delta)), with r = z - y."""
 
     delta: float = 1.35
+    scale: float = 1.0
 
     def value(self, z, y):
         r = abs(z - y)
-        return 0.5 * r * r if r <= self.delta else self.delta * (r - 0.5 * self.delta)
+        return self.scale * (0.5 * r * r if r <= self.delta else self.delta * (r - 0.5 * self.delta))
 
     def derivative(self, z, y):
-        return min(max(z - y, -self.delta), self.delta)
+        return self.scale * min(max(z - y, -self.delta), self.delta)
 
     def second_derivative(self, z, y):
-        return 1.0 if abs(z - y) <= self.delta else 0.0
+        return self.scale if abs(z - y) <= self.delta else 0.0
 
     def curvature(self):
-        return 1.0
+        return self.scale
 
     def slope_bound(self):
+        return self.scale * self.delta
+
+    def width(self):
         return self.delta
+
+    def smoothed(self, width):
+        return Huber(width, self.scale * self.delta / width)
 
     def validate(self):
         _expect_positive(self, "delta", self.delta)
+        _expect_positive(self, "scale", self.scale)
 
 
 def _expect_positive(owner: Any, name: str, value: float) -> None:

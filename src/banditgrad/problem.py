@@ -1,5 +1,6 @@
 """The problem F(w) = (1/n) Σ_i φ_i(w) + λ r(w), equation (1): data, loss and penalty, and what can be asked of them."""
 
+import copy
 import math
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -93,6 +94,11 @@ def _bend(loss: Any) -> Any:
     return FusedBend(bound) if hasattr(loss, "expansion") else ExactBend(bound)
 
 
+# The cached numbers of a `Problem` that depend on its penalty, and on its loss.
+OF_PENALTY = ("_value_at_zero", "_optimality_at_zero")
+OF_LOSS = (*OF_PENALTY, "smoothness", "gradient_bounds", "_column_curvatures")
+
+
 class Parts(NamedTuple):
     """The data term of a problem as kernels take it."""
 
@@ -148,6 +154,23 @@ class Problem:
     def __repr__(self) -> str:
         shape = f"{self.n} x {self.d}, {type(self.parts.rows).__name__.lower()}"
         return f"Problem({shape}, loss={self.loss}, penalty={self.penalty}, fit_intercept={self.fit_intercept})"
+
+    def with_loss(self, loss: Any) -> "Problem":
+        """The same rows, targets and penalty with another loss."""
+        other = copy.copy(self)
+        for name in OF_LOSS:
+            vars(other).pop(name, None)
+        other.loss = loss
+        other.parts = self.parts._replace(terms=self.parts.terms._replace(loss=loss, bend=_bend(loss)))
+        return other
+
+    def with_penalty(self, penalty: Any) -> "Problem":
+        """The same data and loss with another penalty; nothing is copied or checked again."""
+        other = copy.copy(self)
+        for name in OF_PENALTY:
+            vars(other).pop(name, None)
+        other.penalty = check_part(penalty, Penalty, "penalty")
+        return other
 
     @property
     def dimension(self) -> int:
@@ -242,6 +265,26 @@ class Problem:
         _prox_each(self.penalty, moved, 1.0 / h, self.d)
         return float(np.linalg.norm(np.sqrt(h) * (w - moved)))
 
+    def relative_optimality(
+        self, w: ArrayLike, value: float | None = None, gradient: Vector | None = None, predicted: float = 0.0
+    ) -> float:
+        """What `tol` bounds: `optimality`, o, relative to that at zero and, where F has not all but vanished, to F.
+
+            max( o(w) / o(0),  min( max(o(w), √predicted) / √F(w), √(F(w) / F(0)) ) )
+
+        ½ o² is in units of F. Where F falls by orders of magnitude, as on separable data, a gradient that is small
+        beside that at zero can still be large beside what is left. F(w) and ∇f(w) are computed unless given.
+        `predicted` is what F might still fall by according to somebody who knows more of the curvature than o does.
+        """
+        value = abs(self.value(w) if value is None else value)
+        norm, start = self.optimality(w, gradient), abs(self._value_at_zero)
+        left = min(_ratio(max(norm, math.sqrt(max(predicted, 0.0))), math.sqrt(value)), math.sqrt(_ratio(value, start)))
+        return max(_ratio(norm, self._optimality_at_zero), left)
+
+    @cached_property
+    def _optimality_at_zero(self) -> float:
+        return self.optimality(np.zeros(self.dimension))
+
     @cached_property
     def _column_curvatures(self) -> Vector:
         curvatures = column_curvatures(self)
@@ -304,6 +347,11 @@ def _vector(values: ArrayLike, n: int, name: str) -> Vector:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} has a NaN or an infinity at position {np.flatnonzero(~np.isfinite(array))[0]}.")
     return array
+
+
+def _ratio(a: float, b: float) -> float:
+    """a / b for numbers that are not negative; 0 / 0 is 0."""
+    return a / b if b > 0.0 else (math.inf if a > 0.0 else 0.0)
 
 
 def _weights(values: ArrayLike, n: int) -> Vector:

@@ -6,6 +6,7 @@ import pytest
 import banditgrad as bg
 
 pytest.importorskip("distributed")
+from banditgrad.certificate import column_curvatures
 from banditgrad.dask.descent import Curve, Descent, Evaluate, Move, Probe, Shape, packed
 from banditgrad.dask.subspace import Memory, Point
 
@@ -24,11 +25,14 @@ def hessian(task, w, caution):
     return X.T @ (np.maximum(bends, caution * task.loss.curvature())[:, None] * X) / len(Y)
 
 
+def shape_of(task, hessian):
+    l1, l2 = task.penalty.shrinkage()
+    return Shape(l1, l2, task.d, float(np.mean(task.smoothness)), column_curvatures(task), hessian)
+
+
 def descend(task, move, rounds, curve=None, start=None):
     """The values of F, round by round, where `move` answers for the inner loops and `curve` for the Hessian."""
-    smoothness = float(np.mean(task.smoothness))
-    shape = Shape(*task.penalty.shrinkage(), penalised=task.d, smoothness=smoothness, hessian=curve is not None)
-    descent, values = Descent(shape), []
+    descent, values = Descent(shape_of(task, curve is not None)), []
     w = np.zeros(task.d) if start is None else start
     steps = descent.go(Point(w, task.value(w) - descent.cost(w), task.value(w), task.gradient(w)))
     request = next(steps)
@@ -147,3 +151,10 @@ def test_points_between_which_f_is_far_from_quadratic_do_not_count():
     memory.add(point(np.array([3.0, -2.0])))
     proposed = np.array([0.2, 0.1])
     assert memory.complete(point(np.array([0.1, 0.1])), proposed) is proposed
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-3), (1e-2, 0.0), (1e-3, 1e-3)])
+def test_optimality_is_that_of_the_problem(l1, l2):
+    task, w = problem(l1, l2), RNG.standard_normal(6)
+    point = Point(w, np.nan, task.value(w), task.gradient(w))
+    np.testing.assert_allclose(Descent(shape_of(task, False)).optimality(point), task.optimality(w), rtol=1e-12)

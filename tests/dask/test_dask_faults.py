@@ -168,7 +168,7 @@ def test_max_iter_that_ends_a_fit_above_tol_says_so():
 
 
 def test_a_fit_that_rounding_ends_above_tol_says_so():
-    with pytest.warns(ConvergenceWarning, match="found no step that makes F fall and the gradient is"):
+    with pytest.warns(ConvergenceWarning, match="found no step that makes F fall and the relative optimality is"):
         BanditClassifier(tol=1e-300, random_state=0).fit(ROWS, Y)
 
 

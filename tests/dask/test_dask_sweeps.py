@@ -15,10 +15,10 @@ from rich.console import Console
 from sklearn.model_selection import GridSearchCV
 
 import banditgrad as bg
-from banditgrad.comparison import compare
 from banditgrad.dask.sweeps import Sweep, sweep_on
 from banditgrad.linear_model import BanditClassifier
 from banditgrad.paper import evaluate
+from banditgrad.report.comparison import compare
 from paper.tiny import SCALE, cases
 
 X, Y = imbalanced(600)

@@ -251,3 +251,43 @@ def test_errors_name_what_to_mend(client):
         BanditRegressor().fit(lazy[["a"]], lazy["target"].repartition(npartitions=2))
     with pytest.raises(NotFittedError):
         BanditClassifier().predict(rows)
+
+
+def test_tol_does_not_depend_on_the_units_of_the_columns():
+    """Only an unpenalised problem is the same in all units."""
+    rows = np.random.default_rng(0).standard_normal((600, 3))
+    labels = np.where(rows.sum(axis=1) + np.random.default_rng(1).standard_normal(600) > 0.0, 1, 0)
+    for units in (np.ones(3), np.array([1e-6, 1.0, 1e6])):
+        model = BanditClassifier(penalty=None, tol=1e-5, random_state=0)
+        model.fit(da.from_array(rows * units, chunks=(200, 3)), labels)
+        whole = bg.Problem(rows * units, np.where(labels == 1, 1.0, -1.0), bg.Logistic(), fit_intercept=True)
+        w = np.append(model.coef_, model.intercept_)
+        assert whole.optimality(w) <= 1e-5 * whole.optimality(np.zeros(4))
+
+
+def test_tol_holds_relative_to_what_is_left_of_f():
+    """On separable rows a gradient that is small beside that at zero can be large beside F."""
+    rows = np.array([[1.0], [2.0], [-1.0], [-2.0]] * 20)
+    labels = np.sign(rows[:, 0])
+    model = BanditClassifier(penalty=None, tol=1e-3, random_state=0)
+    model.fit(da.from_array(rows, chunks=(20, 1)), labels)
+    whole = bg.Problem(rows, labels, bg.Logistic(), fit_intercept=True)
+    w = np.append(model.coef_, model.intercept_)
+    value, norm = whole.value(w), whole.optimality(w)
+    assert min(norm / np.sqrt(value), np.sqrt(value / np.log(2.0))) <= 1e-3
+
+
+def test_targets_whose_squares_are_not_finite_are_refused():
+    rows = np.random.default_rng(0).standard_normal((40, 2))
+    with pytest.raises(ValueError, match=r"F is inf at w = 0, where every fit begins. Scale the targets."):
+        BanditRegressor(random_state=0).fit(da.from_array(rows, chunks=(20, 2)), 1e200 * rows[:, 0])
+
+
+def test_a_warm_start_where_f_is_not_finite_begins_at_zero():
+    rows = np.random.default_rng(0).standard_normal((40, 2))
+    collection, target = da.from_array(rows, chunks=(20, 2)), rows[:, 0]
+    model = BanditRegressor(random_state=0, warm_start=True).fit(collection, target)
+    solution = model.coef_
+    model.coef_ = np.full(2, 1e200)
+    np.testing.assert_allclose(model.fit(collection, target).coef_, solution, rtol=1e-3, atol=1e-4)
+    assert np.isfinite(model.history_[0].value).all()

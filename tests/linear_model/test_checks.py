@@ -9,24 +9,9 @@ from sklearn.utils.estimator_checks import (
 
 from banditgrad.linear_model import BanditClassifier, BanditRegressor
 
-# These compare two fits to seven digits. On their data, 15 rows with 30 features, F is as flat as alpha in most
-# directions: seven digits of w need a tol of about 1e-7 alpha, see below. Least squares on dense rows is solved exactly
-# whatever tol is.
-REASON = "seven digits need a smaller tol"
-TO_SEVEN_DIGITS = {
-    "BanditClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": REASON,
-        "check_sample_weight_equivalence_on_sparse_data": REASON,
-    },
-    "BanditRegressor": {"check_sample_weight_equivalence_on_sparse_data": REASON},
-}
-
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the checks' data is often not scaled
-@parametrize_with_checks(
-    [BanditClassifier(), BanditRegressor()],
-    expected_failed_checks=lambda estimator: TO_SEVEN_DIGITS[type(estimator).__name__],
-)
+@parametrize_with_checks([BanditClassifier(), BanditRegressor()])
 def test_scikit_learn_accepts_the_estimator(estimator, check):
     check(estimator)
 

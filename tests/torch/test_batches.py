@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, SequentialSampler, WeightedRandomSample
 
 import banditgrad as bg
 from banditgrad.torch import BanditBatchSampler
-from banditgrad.torch.dealer import MAX_OUTSTANDING
+from banditgrad.torch.batch_stream import MAX_OUTSTANDING
 
 EAGER = bg.RecentNorm(theta=0.1, memory=0.0)  # p jumps with every feedback
 
@@ -206,3 +206,26 @@ def test_a_dataset_loader_and_collation_of_ones_own():
     for idx in loader:
         sampler.update(idx, torch.ones(25))
     assert sampler.statistics()["outstanding"] == 0
+
+
+def test_probabilities_are_those_that_batches_are_drawn_from():
+    sampler = BanditBatchSampler(N, 20, seed=0, guard=False)
+    batches(sampler, loader_of(sampler), unlike_norms())
+    idx = torch.tensor(next(iter(sampler)))
+    weights = sampler.weights(idx).double().numpy()
+    np.testing.assert_allclose(1.0 / (N * sampler.probabilities()[idx.numpy()]), weights, rtol=1e-6)
+    assert sampler.probabilities().sum() == pytest.approx(1.0)
+
+
+def test_an_epoch_without_feedback_is_told_once():
+    sampler = BanditBatchSampler(N, 50, seed=0)
+    list(sampler)
+    with pytest.warns(UserWarning, match=r"without feedback.* Call sampler.update\(idx, norms\)"):
+        list(sampler)
+    list(sampler)  # warnings are errors here
+
+
+def test_a_fixed_p_needs_no_feedback():
+    sampler = BanditBatchSampler(N, 50, bg.Importance(by=np.arange(1.0, N + 1.0)), seed=0, guard=False)
+    for _ in range(2):
+        list(sampler)

@@ -51,6 +51,20 @@ def test_cross_entropy_bound(soft):
 
 
 @pytest.mark.usefixtures("_either_way")
+@pytest.mark.parametrize("shape", [(), (6,), (2, 3)], ids=["one label", "a sequence", "an image"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("soft", [False, True])
+def test_cross_entropy_bound_of_positions_and_smoothed_labels(shape, smoothing, soft):
+    z = (3 * torch.randn(B, 5, *shape)).requires_grad_()
+    y = torch.softmax(torch.randn(z.shape), 1) if soft else torch.randint(0, 5, (B, *shape))
+    if not soft and shape:
+        y.view(B, -1)[::2, 1] = -100
+    losses = F.cross_entropy(z, y, reduction="none", label_smoothing=smoothing)
+    exact = one_by_one(lambda i: losses[i].sum(), B, lambda i: [z])
+    torch.testing.assert_close(cross_entropy_bound(z, y, label_smoothing=smoothing), exact)
+
+
+@pytest.mark.usefixtures("_either_way")
 def test_cross_entropy_bound_of_samples_without_a_target():
     z, y = torch.randn(4, 3), torch.tensor([2, -100, 0, 1])
     kept = torch.tensor([0, 2, 3])

@@ -9,7 +9,7 @@ import torch
 
 import banditgrad as bg
 from banditgrad.torch import BanditBatchSampler, Guard
-from banditgrad.torch.guard import Gauge
+from banditgrad.torch.guard import VarianceRatio
 
 NEVER, ALWAYS = Guard(threshold=1e9), False
 
@@ -44,13 +44,13 @@ def test_learning_while_shuffling_ends_where_learning_while_drawing_does():
     assert 1.0 < taus[0] <= best
 
 
-def test_a_gauge_forgets():
-    gauge = Gauge(memory=10)
-    assert gauge.tau == 1.0
+def test_the_variance_ratio_forgets():
+    ratio = VarianceRatio(memory=10)
+    assert ratio.tau == 1.0
     for tau in (2.0, 0.5):
         for _ in range(100):
-            gauge.observe(tau, 1.0)
-        assert gauge.tau == pytest.approx(tau, rel=1e-3)
+            ratio.observe(tau, 1.0)
+        assert ratio.tau == pytest.approx(tau, rel=1e-3)
 
 
 def test_while_norms_are_equal_every_pass_visits_every_sample_once():

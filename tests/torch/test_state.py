@@ -81,7 +81,7 @@ def test_a_state_saved_between_epochs(kind, workers):
 
 
 def test_many_states_of_one_run_are_all_good():
-    """States share a copy of the sampler and a journal; each must still be that of its own moment."""
+    """States share a copy of the sampler and an event log; each must still be that of its own moment."""
     norms = unlike_norms()
     sampler = BanditBatchSampler(N, 16, steps_per_epoch=200, seed=0, guard=False)
     states, drawn = {}, []

@@ -5,12 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from banditgrad import comparison
 from banditgrad.cli import cluster, inputs, screen
 from banditgrad.cli.inspect import Positive
 from banditgrad.problem import Problem
 from banditgrad.registry import SAMPLERS, SOLVERS, make_solver
-from banditgrad.report import Report, write_figures, write_html
+from banditgrad.report import Report, comparison, write_figures, write_html
 
 INTERRUPTED = 130
 

@@ -198,7 +198,7 @@ def expect_folder(folder: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    from banditgrad.report.files import write_atomically
+    from banditgrad._files import write_atomically
 
     expect_writable(path)
     write_atomically(path, text.encode())

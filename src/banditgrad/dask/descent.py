@@ -80,13 +80,14 @@ class Probe:
 
 
 class Shape(NamedTuple):
-    """What the driver knows of a problem: the penalty l1 |w| + l2/2 w² on the first `penalised` coordinates, L, and
-    whether the Hessian is there to be asked for."""
+    """What the driver knows of a problem: the penalty l1 |w| + l2/2 w² on the first `penalised` coordinates, L, bounds
+    on the second derivatives ∂²f/∂w_j², and whether the Hessian is there to be asked for."""
 
     l1: float
     l2: float
     penalised: int
     smoothness: float
+    curvatures: Vector
     hessian: bool
 
 
@@ -123,22 +124,28 @@ class Descent:
         if better.value <= self.here.value:
             self.here = better
 
-    def mapping(self, point: Point) -> float:
-        """The norm of the gradient mapping, which is zero exactly at a minimiser."""
-        return float(np.linalg.norm(point.w - self.shortened(point))) * self._smoothness
+    def optimality(self, point: Point) -> float:
+        """As `Problem.optimality`: the norm of the gradient mapping in units in which all columns curve alike."""
+        h = np.where(self.shape.curvatures > 0.0, self.shape.curvatures, 1.0)
+        return float(np.linalg.norm(np.sqrt(h) * (point.w - self._gradient_step(point, 1.0 / h))))
 
     def shortened(self, point: Point | None = None) -> Vector:
         """prox(w - ∇f(w)/L, 1/L)."""
-        point, (l1, l2, d) = point or self.here, self.shape[:3]
-        step = 1.0 / self._smoothness
-        w = point.w - step * point.gradient
-        w[:d] = np.sign(w[:d]) * np.maximum(np.abs(w[:d]) - step * l1, 0.0) / (1.0 + step * l2)
+        point = point or self.here
+        return self._gradient_step(point, np.full(point.w.size, 1.0 / self._smoothness))
+
+    def _gradient_step(self, point: Point, steps: Vector) -> Vector:
+        """prox(w - steps · ∇f(w), steps), with a step per coordinate."""
+        l1, l2, d = self.shape[:3]
+        w = point.w - steps * point.gradient
+        w[:d] = np.sign(w[:d]) * np.maximum(np.abs(w[:d]) - steps[:d] * l1, 0.0) / (1.0 + steps[:d] * l2)
         return w
 
     def cost(self, w: Vector) -> float:
         """λ r(w)."""
         l1, l2, d = self.shape[:3]
-        return float(l1 * np.abs(w[:d]).sum() + 0.5 * l2 * (w[:d] @ w[:d]))
+        with np.errstate(over="ignore"):  # a point where F is infinite is not taken
+            return float(l1 * np.abs(w[:d]).sum() + 0.5 * l2 * (w[:d] @ w[:d]))
 
     @property
     def _smoothness(self) -> float:

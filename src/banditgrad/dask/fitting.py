@@ -99,8 +99,11 @@ class OnDask:
         held = Held(crew, [partitions[k] for k in used], [shares[k] for k in used])
         smoothness = sum(share * each.smoothness for share, each in zip(shares, facts, strict=True))
         d = self.n_features_in_
+        curvatures = np.sum(
+            [share * each.curvatures for share, each in zip(shares, facts, strict=True) if share], axis=0
+        )
         few = d <= MOST_FEATURES and hasattr(task.loss, "second_derivative")
-        shape = Shape(*task.penalty.shrinkage(), penalised=d, smoothness=smoothness, hessian=few)
+        shape = Shape(*task.penalty.shrinkage(), penalised=d, smoothness=smoothness, curvatures=curvatures, hessian=few)
         problems = 1 if task.positive is None else len(task.positive)
         starts = self._starts(d, problems) if self.warm_start else None
         if starts is None:
@@ -154,8 +157,6 @@ class OnDask:
         by_reason = {reason: [run for run in runs if run.reason is reason] for reason in Reason}
         if by_reason[Reason.INTERRUPTED]:
             yield "was interrupted; it holds what was reached."
-        if by_reason[Reason.DIVERGED]:
-            yield "met an F that is not finite; the best coefficients met are kept. Scale the features."
         late = by_reason[Reason.TIME_LIMIT]
         if any(run.descent.rounds == 0 for run in late):
             yield (
@@ -174,7 +175,7 @@ class OnDask:
 
     def _left(self, runs: Sequence[Run]) -> str:
         worst = max(run.distance for run in runs)
-        return f" and the gradient is {worst:.1e} of what it is at zero, above tol={self.tol:g}."
+        return f" and the relative optimality is {worst:.1e}, above tol={self.tol:g}."
 
     def local(self) -> Any:
         """The fitted model as an estimator of `banditgrad.linear_model`, which needs no Dask to predict."""

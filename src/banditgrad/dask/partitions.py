@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
+from banditgrad.certificate import column_curvatures
 from banditgrad.dask.descent import Curve, Evaluate, Probe, packed
 from banditgrad.dask.local import Loop
 from banditgrad.linear_model.base import as_few_kinds
@@ -51,6 +52,7 @@ class Facts(NamedTuple):
     rows: int
     weight: float  # of all its rows
     smoothness: float  # the mean of the L_i
+    curvatures: Vector  # bounds on ∂²f_k/∂w_j²
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,10 @@ class Partition:
     def facts(self) -> Facts:
         """What the driver must know; the loops are compiled by the way."""
         if not self.weight > 0.0:
-            return Facts(self.rows, 0.0, 0.0)
+            return Facts(self.rows, 0.0, 0.0, np.zeros(0))
         self._loop(0).compile(self._problem)
-        return Facts(self.rows, self.weight, float(np.mean(self._problem.smoothness)))
+        curvatures = column_curvatures(self._problem)
+        return Facts(self.rows, self.weight, float(np.mean(self._problem.smoothness)), curvatures)
 
     def answer(self, share: float, requests: dict[int, Any]) -> list[Vector]:
         """The answers to requests by problem, times the partition's share of all weight: to be summed."""

@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     """When to stop."""
 
     rounds: int
-    tol: float  # of the gradient mapping, relative to w = 0
+    tol: float  # as `Problem.relative_optimality`
     seconds: float
 
 
@@ -58,22 +58,25 @@ class Run:
         self.noise = np.zeros(2)  # sums over the rounds: of the estimator as it is, and under uniform sampling
         self.passes = 0.0  # rows drawn, in passes over the data; partitions count by their weight
         self.stalled = False  # whether F fell no more although the gradient is above tol
-        self._limits, self._at_zero, self._closing = limits, math.inf, False
+        self._limits, self._origin, self._closing = limits, (math.inf, math.inf), False
         self._records: list[tuple[float, ...]] = []
         self._steps = self._go(start)
         self.request: Any = next(self._steps)
 
     def _go(self, start: Vector) -> Generator[Any, Any, None]:
         origin = yield from self.descent.look(np.zeros_like(start))
-        self._at_zero = self.descent.mapping(origin)
-        cold = not start.any() or self._at_zero == 0.0  # zero is then the minimiser
+        if not math.isfinite(origin.value):
+            raise ValueError(f"F is {origin.value} at w = 0, where every fit begins. Scale the targets.")
+        self._origin = self.descent.optimality(origin), origin.value
+        cold = not start.any() or self._origin[0] == 0.0  # zero is then the minimiser
         first = origin if cold else (yield from self.descent.look(start))
-        yield from self.descent.go(first)
+        yield from self.descent.go(first if math.isfinite(first.value) else origin)
 
     @property
     def distance(self) -> float:
-        """The norm of the gradient mapping, relative to what it is at w = 0."""
-        return self.descent.mapping(self.descent.here) / self._at_zero if self._at_zero > 0.0 else 0.0
+        """As `Problem.relative_optimality`, from the partitions' sums."""
+        here = self.descent.here
+        return relative_optimality(self.descent.optimality(here), here.value, *self._origin)
 
     @property
     def started(self) -> bool:
@@ -117,7 +120,7 @@ class Run:
         descent, here = self.descent, self.descent.here
         if self.request is None:  # nothing left to gain
             self.stalled = 0.0 < self._limits.tol < self.distance
-            self._end(Reason.CONVERGED if math.isfinite(here.value) else Reason.DIVERGED)
+            self._end(Reason.CONVERGED)
         elif self._limits.tol > 0.0 and self.distance <= self._limits.tol:
             self._end(Reason.CONVERGED)
         elif descent.rounds >= self._limits.rounds:
@@ -134,6 +137,20 @@ class Run:
         if reason in (Reason.CONVERGED, Reason.PASSES_DONE) and self.descent.shape.l1 > 0.0:
             self._closing, self._steps = True, self.descent.polish()
             self.request = next(self._steps)
+
+
+def relative_optimality(norm: float, value: float, norm_at_zero: float, value_at_zero: float) -> float:
+    """What `tol` bounds, as in `Problem.relative_optimality`: with o for the norm,
+
+    max( o(w) / o(0),  min( o(w) / √F(w), √(F(w) / F(0)) ) )
+    """
+    left = min(_ratio(norm, math.sqrt(abs(value))), math.sqrt(_ratio(abs(value), abs(value_at_zero))))
+    return max(_ratio(norm, norm_at_zero), left)
+
+
+def _ratio(a: float, b: float) -> float:
+    """a / b for numbers that are not negative; 0 / 0 is 0."""
+    return a / b if b > 0.0 else (math.inf if a > 0.0 else 0.0)
 
 
 def carry_out(

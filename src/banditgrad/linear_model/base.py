@@ -184,7 +184,7 @@ class BanditLinearModel(BaseEstimator):
                 passes=plan.passes,
                 seed=seeds[k],
                 w0=w0,
-                tol=_relative_to_zero(problems[k], w0, plan.tol),
+                tol=plan.tol,
                 callback=self._watch(stop, ratios[k], lambda progress: last.update({k: progress})),
                 progress=bool(self.verbose) and workers == 1,
             )
@@ -242,7 +242,7 @@ class BanditLinearModel(BaseEstimator):
             )
         left = [k for k, result in enumerate(results) if result.reason is Reason.PASSES_DONE]
         if plan.tol > 0.0 and left:
-            worst = max(_distance(problems[k], results[k].w) for k in left)
+            worst = max(problems[k].relative_optimality(results[k].w) for k in left)
             gap = max(results[k].gap for k in left)
             certified = f"; the objective is at most {gap:.1e} above its minimum" if gap < math.inf else ""
             warnings.warn(
@@ -282,21 +282,8 @@ def as_few_kinds(X: Any) -> Any:
     return sp.csr_array(parts, shape=X.shape)
 
 
-def _relative_to_zero(problem: Problem, w0: Vector | None, tol: float) -> float:
-    """`minimise` takes tol relative to its start; a warm start is to be held to the standard of a cold one."""
-    if w0 is None or tol == 0.0:
-        return tol
-    here = problem.optimality(w0)
-    return tol * problem.optimality(np.zeros_like(w0)) / here if here > 0.0 else 1.0
-
-
 def _is_solved_by_zero(problem: Problem) -> bool:
     return problem.optimality(np.zeros(problem.dimension)) == 0.0
-
-
-def _distance(problem: Problem, w: Vector) -> float:
-    start = problem.optimality(np.zeros_like(w))
-    return problem.optimality(w) / start if start > 0.0 else 0.0
 
 
 def _in_threads(solve: Callable[[int], Result], count: int, workers: int, stop: threading.Event) -> list[Result]:

@@ -42,7 +42,8 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         where a step_size is given; "saga", "lsvrg", "s2gd", "sgd", "proxsgd", "sqn"; or an object such as
         ``bg.S2gd()``.
     sampler : str or Sampler
-        "auto" adapts where this pays; "uniform", "importance", "mabs", "vrb", "recentnorm"; or an object such as
+        "auto" draws uniformly, or by recent gradient norms as "recentnorm" does while it measures that this lowers the
+        variance by 1.5 or more; "uniform", "importance", "mabs", "vrb", "recentnorm"; or an object such as
         ``bg.Mabs(eta=0.3)``.
     step_size : float or "auto"
         The solver's step; "auto" finds it while running.
@@ -131,14 +132,18 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "BanditClassifier":
         """Fit the model; a `sample_weight` of 2 counts like the row given twice."""
+        X, y = self._check_data(X, y)
+        self._fit_targets(X, self._targets(y), self._weights(y, sample_weight))
+        return self
+
+    def _check_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         self._check_parameters()
         X, y = self._validate(X, y, reset=True)
         check_classification_targets(y)
         classes = np.unique(y)
         expect_two(classes)
         self.classes_ = classes
-        self._fit_targets(X, self._one_vs_rest(y), self._weights(y, sample_weight))
-        return self
+        return X, y
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
@@ -169,7 +174,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"y holds labels that are not in classes: {unknown[:5]}.")
-        self._stream_targets(X, self._one_vs_rest(y), self._weights(y, sample_weight))
+        self._stream_targets(X, self._targets(y), self._weights(y, sample_weight))
         return self
 
     def decision_function(self, X: Any) -> Vector:
@@ -198,7 +203,8 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _one_vs_rest(self, y: NDArray[Any]) -> list[Vector]:
+    def _targets(self, y: NDArray[Any]) -> list[Vector]:
+        """One against the rest."""
         positive = self.classes_[1:] if self.classes_.size == 2 else self.classes_
         return [np.where(y == label, 1.0, -1.0) for label in positive]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import banditgrad
+from banditgrad._files import write_atomically
 from banditgrad.linear_model.classifier import BanditClassifier
 from banditgrad.linear_model.regressor import BanditRegressor
-from banditgrad.report.files import write_atomically
 
 FORMAT = "banditgrad model"
 FORMAT_VERSION = 1

@@ -85,16 +85,25 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BanditRegressor":
         """Fit the model; a `sample_weight` of 2 counts like the row given twice."""
-        self._check_parameters()
-        X, y = self._validate(X, y, reset=True, y_numeric=True)
-        self._fit_targets(X, [_as_target(y)], as_weights(sample_weight))
+        X, y = self._check_data(X, y)
+        self._fit_targets(X, self._targets(y), self._weights(y, sample_weight))
         return self
+
+    def _check_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        self._check_parameters()
+        return self._validate(X, y, reset=True, y_numeric=True)
+
+    def _targets(self, y: Any) -> list[Vector]:
+        return [np.asarray(y, dtype=np.float64)]
+
+    def _weights(self, y: Any, sample_weight: ArrayLike | None) -> Any:
+        return as_weights(sample_weight)
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BanditRegressor":
         """One pass over these rows, going on from what was fitted before: see `BanditClassifier.partial_fit`."""
         self._check_parameters()
         X, y = self._validate(X, y, reset=not hasattr(self, "coef_"), y_numeric=True)
-        self._stream_targets(X, [_as_target(y)], as_weights(sample_weight))
+        self._stream_targets(X, self._targets(y), self._weights(y, sample_weight))
         return self
 
     def predict(self, X: Any) -> Vector:
@@ -104,7 +113,3 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
     def _keep_solution(self, w: Vector) -> None:
         super()._keep_solution(w)
         self.coef_ = self.coef_[0]
-
-
-def _as_target(y: Any) -> Vector:
-    return np.asarray(y, dtype=np.float64)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from banditgrad._files import write_atomically
 from banditgrad.paper import figure1, figure2, figure3, table1, text, theorem, training_time
 from banditgrad.paper.cases import Cases, is_synthetic
 from banditgrad.paper.claims import Section, markdown
@@ -18,7 +19,6 @@ from banditgrad.paper.scale import Scale
 from banditgrad.paper.store import Results, Store
 from banditgrad.paper.tasks import Task
 from banditgrad.report import Report, Table, installed_versions, this_machine, write_figures, write_html
-from banditgrad.report.files import write_atomically
 
 PARTS: dict[str, ModuleType] = {
     "table1": table1,

@@ -22,7 +22,15 @@ from banditgrad.paper.cases import Cases
 from banditgrad.paper.tasks import Outcome, Task
 
 _PACKAGE = Path(banditgrad.__file__).parent
-_SOURCES = ("*.py", "samplers/*.py", "solvers/*.py", "datasets/*.py", "paper/cases.py", "paper/tasks.py")
+_SOURCES = (
+    "*.py",
+    "_jit/*.py",
+    "samplers/*.py",
+    "solvers/**/*.py",
+    "datasets/*.py",
+    "paper/cases.py",
+    "paper/tasks.py",
+)
 
 
 class Store:

@@ -1,6 +1,6 @@
 """Results as figures, CSV files and one self-contained HTML page.
 
-Data classes in, files out: nothing here knows of solvers or samplers, only their names, for the colours.
+Data classes in, files out: only `comparison`, which runs solvers, knows more of them than their names.
 """
 
 from banditgrad.report.contents import Claim, Curve, Figure, Panel, Report, Table, Verdict

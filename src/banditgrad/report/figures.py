@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad._files import write_atomically
 from banditgrad.report import scales
 from banditgrad.report.contents import Curve, Figure, Panel
-from banditgrad.report.files import panel_csv, write_atomically
+from banditgrad.report.files import panel_csv
 from banditgrad.report.palette import Style, assign_styles
 
 if TYPE_CHECKING:

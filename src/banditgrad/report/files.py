@@ -1,41 +1,13 @@
-"""Files that are there whole or not at all."""
+"""CSV files of tables and figures."""
 
 import csv
 import io
-import os
-import secrets
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from banditgrad.report.contents import Panel
-
-
-def write_atomically(path: Path, content: bytes) -> Path:
-    """Write to a file beside it and rename: a reader, or a crash, never meets half a file.
-
-    Where a link leads is written to, and so is what is not a file, such as a pipe.
-    """
-    if path.is_symlink():
-        write_atomically(path.resolve(), content)
-        return path
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    return path
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad._files import write_atomically
 from banditgrad.report import scales
 from banditgrad.report.contents import Cell, Claim, Curve, Figure, Panel, Report, Table, Verdict
-from banditgrad.report.files import write_atomically
 from banditgrad.report.palette import Style, assign_styles
 
 _BADGES = {

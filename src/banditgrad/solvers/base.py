@@ -13,13 +13,17 @@ BAD_INDEX = -1
 
 
 class Known(Protocol):
-    """What a solver knows of its iterate, or can tell sooner than anybody else: F and ∇f."""
+    """What a solver knows of its iterate, or can tell sooner than anybody else: F and ∇f, and what its last step was to
+    gain by its model of F, about as much as there was to gain."""
 
     @property
     def value(self) -> float: ...
 
     @property
     def gradient(self) -> NDArray[np.float64]: ...
+
+    @property
+    def predicted(self) -> float: ...
 
 
 class Solver(ABC):

@@ -33,6 +33,7 @@ from banditgrad.solvers.guard import (
     penalty_cost,
 )
 from banditgrad.solvers.pace import (
+    SAFETY,
     Pace,
     brake,
     bursts,
@@ -42,7 +43,9 @@ from banditgrad.solvers.pace import (
     new_block,
     new_pace,
     note,
+    shorten,
 )
+from banditgrad.solvers.stability import Stability, find_limit, new_stability
 
 Vector = NDArray[np.float64]
 
@@ -109,6 +112,7 @@ class ReducedState(NamedTuple):
     batch: Batch  # of one row
     pace: Pace
     guard: Guard
+    stability: Stability
 
 
 class Reduced(Solver):
@@ -129,6 +133,7 @@ class Reduced(Solver):
 
     def start(self, problem: Any, w: Vector, seed: Any) -> ReducedState:
         pace = new_pace(problem, self.step_size, means=self.wants_mean())
+        pace.caution[0] = SAFETY / pace.safety  # until there is a mean
         bins = self.bins(problem, pace.step[0])
         drift = new_drift(problem, w, pace.step[0], mean=self.wants_mean())
         state = ReducedState(
@@ -141,6 +146,7 @@ class Reduced(Solver):
             batch=new_batch(problem.n, 1),
             pace=pace,
             guard=new_guard(problem, w),
+            stability=new_stability(problem, automatic=pace.automatic),
         )
         if bins is None:
             _fill_table(problem.parts, state, w)
@@ -167,9 +173,11 @@ def _reduced(parts, state, sampler, steps):
     memory = clock[LEFT] < 0  # SAGA
     one_nth = 1.0 / n
     a_unit = one_nth * one_nth
+    if memory and state.pace.automatic and steps > 0 and state.stability.limit[0] == math.inf:
+        _stabilise(parts, state, sampler)
     for step in range(steps):
         if clock[LEFT] == 0:
-            _take_snapshot(parts, state)
+            _take_snapshot(parts, state, sampler)
         gamma = state.pace.step[0]
         if not draw_batch(parts, sampler, batch):
             return BAD_INDEX
@@ -194,7 +202,7 @@ def _reduced(parts, state, sampler, steps):
                 squared, product = energy * weight * weight, change * factor / curve
                 note(state.pace, squared, product)
                 brake(state.pace, drift, parts.rows, i, 1.0 / p_i, squared, product)  # before a move that may harm
-            keep_pace(state.pace, drift, parts.rows, i, state.guard.numbers[LIMIT])
+            keep_pace(state.pace, drift, parts.rows, i, min(state.guard.numbers[LIMIT], state.stability.limit[0]))
             gamma = state.pace.step[0]
         drift.move(parts.rows, i, factor, change * one_nth if memory else 0.0, gamma)
         if memory:
@@ -205,14 +213,14 @@ def _reduced(parts, state, sampler, steps):
         if state.pace.automatic:
             state.guard.clock[UNTIL] -= 1
             if memory and state.guard.clock[UNTIL] <= 0:
-                _check(parts, state)
+                _check(parts, state, sampler)
             elif bursts(state.pace):
                 _check_leap(parts, state)
     return steps
 
 
 @inline
-def _check(parts, state):
+def _check(parts, state, sampler):
     """Look at F; go back to the best point if it has risen. The next look is later while all goes well."""
     drift, guard, n = state.drift, state.guard, parts.norms2.size
     drift.arrive(state.pace.step[0])
@@ -222,6 +230,14 @@ def _check(parts, state):
         guard.clock[UNTIL] = guard.clock[GAP]
     else:
         _begin_anew(parts, state)
+    _stabilise(parts, state, sampler)
+
+
+@inline
+def _stabilise(parts, state, sampler):
+    """Find the longest stable step anew; w is up to date."""
+    find_limit(state.stability, parts, state.table[:, MARGIN], sampler)
+    shorten(state.pace, state.drift, state.stability.limit[0])
 
 
 @inline
@@ -255,13 +271,15 @@ def _begin_anew(parts, state):
 
 
 @inline
-def _take_snapshot(parts, state):
+def _take_snapshot(parts, state, sampler):
     """Move w̃ to the mean of the bin's iterates, or the last one, and compute ∇f(w̃); F comes with it."""
     drift, snapshot, clock, guard = state.drift, state.snapshot, state.clock, state.guard
     drift.arrive(state.pace.step[0])
     mean = drift.total.size > 0 and clock[LENGTH] > 0
     for j in range(snapshot.size):
         snapshot[j] = drift.total[j] / clock[LENGTH] if mean else drift.w[j]
+    if mean:
+        state.pace.caution[0] = 1.0
     _full_gradient(parts, snapshot, state.table, drift.g)
     if state.pace.automatic:
         value = _mean_term(parts, state.table) + penalty_cost(guard, snapshot)
@@ -270,6 +288,7 @@ def _take_snapshot(parts, state):
                 drift.w[j] = snapshot[j]
             _begin_anew(parts, state)
             _full_gradient(parts, snapshot, state.table, drift.g)
+        _stabilise(parts, state, sampler)
     for j in range(drift.total.size):
         drift.total[j] = 0.0
     drift.depart()

@@ -1,6 +1,7 @@
 """The batch sampler that a DataLoader is given."""
 
 import math
+import warnings
 import zlib
 from collections.abc import Iterator, Sized
 from itertools import chain
@@ -11,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Sampler as TorchSampler
 
-from banditgrad.samplers import Mabs, Sampler, Sampling
+from banditgrad.samplers import Importance, Mabs, Sampler, Sampling, Uniform
 from banditgrad.torch.arguments import chosen_seed, number_of_samples, whole
-from banditgrad.torch.dealer import MAX_OUTSTANDING, Dealer, Draw
+from banditgrad.torch.batch_stream import MAX_OUTSTANDING, BatchStream, Draw
+from banditgrad.torch.event_log import Event, EventLog
 from banditgrad.torch.guard import Guard
-from banditgrad.torch.journal import Event, Journal
 from banditgrad.torch.ranks import gather, rank_and_size
 
 
@@ -79,11 +80,12 @@ class BanditBatchSampler(TorchSampler):
         self.sampling = self._started(Mabs() if sampler is None else sampler, seed)
         if not isinstance(guard, (Guard, bool)):
             raise TypeError(f"BanditBatchSampler expects a Guard, True or False as guard, got {guard!r}.")
-        self._dealer = Dealer(self.sampling, Guard() if guard is True else guard or None, seed)
-        self._journal = Journal(self._dealer)
+        self._stream = BatchStream(self.sampling, Guard() if guard is True else guard or None, seed)
+        self._log = EventLog(self._stream)
         self._epoch_start = 0  # the number of the epoch's first batch
         self._newest = -1  # the newest batch that weights or update were asked about
         self._resuming = False  # a state was loaded that the next epoch goes on from
+        self._warned = False  # that feedback never came
         self._rest: list[Event] = []  # what the loaded state says happened later
 
     def _started(self, sampler: Sampler | Sampling, seed: int) -> Sampling:
@@ -145,17 +147,21 @@ class BanditBatchSampler(TorchSampler):
         if self._ranks > 1:
             everyones = gather(mine.reshape(-1), number, zlib.crc32(draw.i.tobytes() + draw.p.tobytes()))
         else:
-            everyones = mine.to("cpu", torch.float64, copy=True).numpy().reshape(-1)  # the journal keeps it
-        self._journal.learn(number, everyones)
+            everyones = mine.to("cpu", torch.float64, copy=True).numpy().reshape(-1)  # the event log keeps it
+        self._log.learn(number, everyones)
         self._rest = []
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """p_i of all samples, as learned so far; batches are drawn from it while the guard allows."""
+        return self.sampling.probabilities()
 
     def statistics(self) -> dict[str, float]:
         """How it goes: τ as the guard measures it, whether the next batch is drawn from p, what waits for feedback."""
         return {
-            "tau": self._dealer.gauge.tau,
-            "adaptive": self._dealer.adaptive,
-            "batches": self._dealer.dealt,
-            "outstanding": len(self._dealer.outstanding),
+            "tau": self._stream.ratio.tau,
+            "adaptive": self._stream.adaptive,
+            "batches": self._stream.drawn,
+            "outstanding": len(self._stream.outstanding),
         }
 
     def state_dict(self) -> dict[str, Any]:
@@ -169,7 +175,7 @@ class BanditBatchSampler(TorchSampler):
             "global_batch_size": self.batch_size * self._ranks,
             "epoch_start": self._epoch_start,
             "newest": self._newest,
-            **self._journal.state_dict(),
+            **self._log.state_dict(),
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
@@ -181,7 +187,7 @@ class BanditBatchSampler(TorchSampler):
                 raise ValueError(
                     f"This state is of another BanditBatchSampler: its {name} is {saved.get(name)}, here it is {value}."
                 )
-        self._rest = self._journal.load_state_dict(saved, saved["newest"])
+        self._rest = self._log.load_state_dict(saved, saved["newest"])
         self._epoch_start, self._newest = saved["epoch_start"], saved["newest"]
         self._resuming = True
 
@@ -191,27 +197,40 @@ class BanditBatchSampler(TorchSampler):
         """Start an epoch, or go on with a loaded one: batches it has had, and the number of the last of them."""
         self._rank, self._ranks = rank_and_size()  # frameworks may start the process group after the sampler is made
         if not self._resuming:
-            self._epoch_start = self._dealer.dealt
-            return 0, self._dealer.dealt - 1
+            self._warn_without_feedback()
+            self._epoch_start = self._stream.drawn
+            return 0, self._stream.drawn - 1
         self._resuming = False
         last = max(self._newest, self._epoch_start - 1)
         if last + 1 - self._epoch_start >= len(self):  # the loaded one was over
             self._epoch_start = last + 1
         return last + 1 - self._epoch_start, last
 
+    def _warn_without_feedback(self) -> None:
+        fixed = isinstance(self.sampling.sampler, (Importance, Uniform)) and self._stream.guard is None
+        silent = self._stream.drawn > 0 and self._stream.ratio.batches == 0
+        if silent and not fixed and not self._warned:
+            self._warned = True
+            warnings.warn(
+                "BanditBatchSampler: an epoch went by without feedback, so that nothing is learned. Call "
+                "sampler.update(idx, norms) for the batches of the training loop.",
+                UserWarning,
+                stacklevel=4,
+            )
+
     def _go_on(self, position: int, last: int) -> None:
         """A loader says how many batches of the epoch it has delivered, and the number of the last of them."""
-        self._rest = self._journal.replay(self._rest, last)
+        self._rest = self._log.replay(self._rest, last)
         self._epoch_start, self._newest = last + 1 - position, last
         self._resuming = position >= len(self)  # the loader will throw this epoch away and begin the next
 
     def _waiting(self, last: int) -> list[int]:
         """Batches after `last` that were drawn before a stop and have to be delivered again."""
-        return [number for number in self._dealer.outstanding if number > last]
+        return [number for number in self._stream.outstanding if number > last]
 
-    def _deal(self, position: int) -> int:
+    def _draw(self, position: int) -> int:
         self._rest = []
-        return self._journal.deal(self._size(position) * self._ranks)
+        return self._log.draw(self._size(position) * self._ranks)
 
     def _size(self, position: int) -> int:
         """Samples per rank in a batch of the epoch: the last one may be short."""
@@ -222,7 +241,7 @@ class BanditBatchSampler(TorchSampler):
 
     def _indices_of(self, number: int) -> NDArray[np.int64]:
         """This rank's slice of a batch."""
-        i = self._dealer.outstanding[number].i
+        i = self._stream.outstanding[number].i
         return i[self._slice(i.size)]
 
     # --- matching feedback to draws -----------------------------------------------------------------------------------
@@ -235,7 +254,7 @@ class BanditBatchSampler(TorchSampler):
         """The outstanding batch with these indices: nearly always the newest one asked about, or the next."""
         wanted = idx.numpy(force=True) if isinstance(idx, torch.Tensor) else np.asarray(idx)
         key = wanted.astype(np.int64, copy=False).tobytes()
-        outstanding = self._dealer.outstanding
+        outstanding = self._stream.outstanding
         for number in chain((self._newest, self._newest + 1), outstanding):
             if number in outstanding and self._indices_of(number).tobytes() == key:
                 self._newest = max(self._newest, number)
@@ -262,7 +281,7 @@ class Epoch(Iterator[list[int]]):
             self._waiting = self._sampler._waiting(self._last)
         if self._position >= len(self._sampler):
             raise StopIteration
-        self._last = self._waiting.pop(0) if self._waiting else self._sampler._deal(self._position)
+        self._last = self._waiting.pop(0) if self._waiting else self._sampler._draw(self._position)
         self._position += 1
         return self._sampler._indices_of(self._last).tolist()
 

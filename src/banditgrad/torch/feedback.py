@@ -25,33 +25,54 @@ def loss_values(loss: Tensor) -> Tensor:
     return loss.detach().abs().flatten(1).sum(1) if loss.ndim > 1 else loss.detach().abs()
 
 
-def cross_entropy_bound(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
-    """‖softmax(z) − y‖ for softmax cross-entropy; y one-hot.
+def cross_entropy_bound(
+    logits: Tensor, target: Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0
+) -> Tensor:
+    """‖softmax(z) − y‖ for softmax cross-entropy; y one-hot, or smoothed.
 
     The norm of the gradient with respect to the logits. By Katharopoulos and Fleuret (2018) the gradient with respect
     to the parameters is at most a constant times this, the same constant for all samples.
 
     Parameters
     ----------
-    logits : tensor of shape (batch, classes)
-    target : tensor of shape (batch,) with class indices, or of shape (batch, classes) with probabilities
+    logits : tensor of shape (batch, classes) or (batch, classes, ...), as a sequence's (batch, classes, length)
+        With more than two axes the loss of a sample is the sum, or the mean, over its positions.
+    target : tensor with class indices, of the shape of logits without the classes, or with probabilities, of theirs
     ignore_index : int
         A class index that stands for no target, as in ``F.cross_entropy``; its samples have the norm 0.
+    label_smoothing : float
+        As in ``F.cross_entropy``: y is (1 − label_smoothing) y + label_smoothing / classes.
     """
-    if logits.ndim != 2 or target.shape not in ((logits.shape[0],), logits.shape):
+    of_classes = logits.shape[:1] + logits.shape[2:]
+    if logits.ndim < 2 or target.shape not in (of_classes, logits.shape):
         raise ValueError(
-            "cross_entropy_bound expects logits of shape (batch, classes) and targets of shape (batch,) or (batch, "
-            f"classes), got {tuple(logits.shape)} and {tuple(target.shape)}."
+            "cross_entropy_bound expects logits of shape (batch, classes, ...) and targets of shape (batch, ...) or "
+            f"(batch, classes, ...), got {tuple(logits.shape)} and {tuple(target.shape)}."
         )
-    if target.ndim == 1 and logits.is_cpu and logits.dtype in _COMPILED and not torch.compiler.is_compiling():
-        return _class_error(logits, target, ignore_index)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(f"cross_entropy_bound expects label_smoothing from 0 to 1, got {label_smoothing!r}.")
     with torch.no_grad():
-        error = torch.softmax(logits, dim=1)
-        if target.ndim == 2:
-            return torch.linalg.vector_norm(error.sub_(target), dim=1)
-        kept = target != ignore_index
-        error.scatter_(1, (target * kept)[:, None], -1.0, reduce="add")
-        return torch.linalg.vector_norm(error, dim=1) * kept
+        if target.ndim == logits.ndim:
+            error = _smoothed_error(logits, target, label_smoothing)
+            return torch.linalg.vector_norm(error.flatten(1), dim=1)
+        flat = logits.movedim(1, -1).reshape(-1, logits.shape[1])  # a row per position
+        norms = _index_bound(flat, target.reshape(-1), ignore_index, label_smoothing)
+        return norms if logits.ndim == 2 else torch.linalg.vector_norm(norms.reshape(len(logits), -1), dim=1)
+
+
+def _index_bound(logits: Tensor, target: Tensor, ignore_index: int, smoothing: float) -> Tensor:
+    """The bound for logits of shape (rows, classes) and class indices."""
+    compiled = smoothing == 0.0 and logits.is_cpu and logits.dtype in _COMPILED and not torch.compiler.is_compiling()
+    if compiled:
+        return _class_error(logits, target, ignore_index)
+    kept = target != ignore_index
+    one_hot = torch.zeros_like(logits).scatter_(1, (target * kept).long()[:, None], 1.0)
+    return torch.linalg.vector_norm(_smoothed_error(logits, one_hot, smoothing), dim=1) * kept
+
+
+def _smoothed_error(logits: Tensor, target: Tensor, smoothing: float) -> Tensor:
+    """softmax(z) − (1 − ε) y − ε / classes, ε = `smoothing`."""
+    return torch.softmax(logits, dim=1) - (1.0 - smoothing) * target - smoothing / logits.shape[1]
 
 
 _COMPILED = (torch.float32, torch.float64)

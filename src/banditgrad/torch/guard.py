@@ -35,7 +35,7 @@ class Guard:
             raise ValueError(f"Guard expects a memory of at least one batch, got {self.memory!r}.")
 
 
-class Gauge:
+class VarianceRatio:
     """The running measurement of τ; without feedback, τ is 1."""
 
     def __init__(self, memory: int) -> None:

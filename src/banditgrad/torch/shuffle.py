@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 class Shuffle:
-    """An endless row of permutations of 0..n-1, dealt in batches of any size.
+    """An endless row of permutations of 0..n-1, drawn in batches of any size.
 
     The k-th permutation depends on the seed and k alone, so that a saved state is three numbers. It takes at most
     4 bytes per item, from the first batch on.
@@ -16,7 +16,7 @@ class Shuffle:
         self.passes, self.position = 0, 0
         self._order: NDArray[np.integer] | None = None
 
-    def deal(self, size: int) -> NDArray[np.int64]:
+    def draw(self, size: int) -> NDArray[np.int64]:
         batch = np.empty(size, np.int64)
         filled = 0
         while filled < size:

@@ -10,6 +10,7 @@ LOSS = 20.0  # one loss with its derivatives
 CACHED = 360  # features whose matrix takes a megabyte
 LIGHT = 8.0  # times a pass: a Hessian and a solve that cost no more are cheap
 SMALL = 1e7  # multiply-adds, some 10 ms: cheap whatever a pass costs
+OVERHEAD = 1e5  # multiply-adds: work that takes no longer than a step's way through Python
 BLAS = 8.0  # how much faster than a plain loop
 
 

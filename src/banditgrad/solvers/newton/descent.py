@@ -15,12 +15,12 @@ Vector = NDArray[np.float64]
 STALE = 0.1  # a step that promises more than this share of what the one before did has not come near the minimum
 NOWHERE = 0.5  # a step that promises more than this share of what the one before did has come no nearer
 PATIENCE = 8  # steps without a sample: if the last promises more than STALE of the first, they do not come near
-KEPT = 0.75  # of what a model promised: one that kept less, without coming near, saw too few rows
+KEPT = 0.75  # of what a model predicted: one that kept less, without coming near, saw too few rows
 DECREASE = 1e-4  # a step must gain this share of what the model promises
-BAD, GOOD = 0.25, 0.75  # of what a model promised: one that kept less was too bold, one that kept more may be bolder
+BAD, GOOD = 0.25, 0.75  # of what a model predicted: one that kept less was too bold, one that kept more may be bolder
 RIGHT, MOST_EFFORT = 0.1, 64.0  # a model that kept its promise up to this, and came no nearer, is minimised better
 SHORTEST = 2.0**-30
-EXTEND = 1.5  # a step that gains more than so many times what was promised is tried at twice the length
+EXTEND = 1.5  # a step that gains more than so many times what was predicted is tried at twice the length
 CAUTION = 0.02  # the least curvature assumed after a step had to be cut short, as a share of the loss's largest
 ROUNDING = 1e-14  # of a sum over the rows, relative
 EPSILON = 2.0**-52
@@ -34,7 +34,7 @@ class Descent:
     Attributes
     ----------
     w, value, gradient : the point, F there and ∇f there
-    promised : how much the last step would have gained had the model been right
+    predicted : how much the last step would have gained had the model been right
     kept : the share of it that the step gained
     settled : whether no step makes F fall any more
     """
@@ -51,14 +51,14 @@ class Descent:
         l1, l2 = problem.shrinkage
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
-        self.view, self.curvature, self.share, self._full = view, curvature, share, full
+        self._problem, self.view, self.curvature, self.share, self._full = problem, view, curvature, share, full
         self._curve, self._idle = np.inf, 0  # of the last model along its step; steps that promise only rounding
         self._exact, self._lost = False, 0.0  # whether the next model is; what slow steps on samples have cost
         if share < 1.0:
             view.diagonal = np.zeros(w.size)
         self.most_curved = _most_curved(problem, view)
         self.memory, self._promises = Memory(), deque[float](maxlen=PATIENCE + 1)
-        self.caution, self.promised, self.kept, self.settled = 0.0, np.inf, 1.0, False
+        self.caution, self.predicted, self.kept, self.settled = 0.0, np.inf, 1.0, False
         self.w, self._looked = w, True
         view.look(w)
         if hold > 0.0:
@@ -90,25 +90,26 @@ class Descent:
         return float(self.l1 @ np.abs(w) + 0.5 * (self.l2 * w) @ w)
 
     def jump(self, tol: float) -> None:
-        """A first step where F is its own model, with a matrix: it gains what was promised, and the rows are not looked
-        at before somebody asks for the gradient, unless rounding would show in F."""
+        """A first step where F is its own model, with a matrix: it gains what was predicted, and the rows are not
+        looked at before somebody asks for the gradient, unless rounding would show in F."""
         v, _ = self._model(tol)
         terms = float(np.abs(v) @ np.sqrt(np.diag(self.curvature.matrix))) ** 2  # at least |v|' |M| |v|
-        if self.promised < PLAIN * self.value and EPSILON * terms < ROUNDING * self.value:
-            self._promises.append(self.promised)
-            self.w, self.value, self._looked = self.w + v, self.value - self.promised, False
+        if self.predicted < PLAIN * self.value and EPSILON * terms < ROUNDING * self.value:
+            self._promises.append(self.predicted)
+            self.w, self.value, self._looked = self.w + v, self.value - self.predicted, False
         else:
             self._search(v)
+        self.predicted = 0.0  # the model is F: what it leaves is what the gradient shows
 
     def step(self, tol: float) -> None:
         """One step, the model minimised to tol."""
-        before, scale, sampled = self.promised, abs(self.value), not self.curvature.exact
+        before, scale, sampled = self.predicted, abs(self.value), not self.curvature.exact
         v, curve = self._model(tol)
-        self._promises.append(self.promised)
+        self._promises.append(self.predicted)
         self._judge_samples(before, scale, sampled)
-        self._idle = 0 if self.promised > ROUNDING * scale else self._idle + 1
+        self._idle = 0 if self.predicted > ROUNDING * scale else self._idle + 1
         falls, self._curve = curve < NOWHERE * self._curve, curve
-        if not math.isfinite(self.promised):
+        if not math.isfinite(self.predicted):
             self._beware()
         elif self._idle == 0:
             self._search(v)
@@ -120,6 +121,8 @@ class Descent:
             self._curve = np.inf
         elif self._idle < PATIENCE and curve > SETTLED * scale and falls:
             self._search(v)  # the promise is lost in rounding, the curve, which knows no cancellation, still falls
+        elif self._may_fall(scale):
+            self._raise_caution()
         else:
             self.settled = True
 
@@ -130,18 +133,25 @@ class Descent:
         worst.
         """
         if self.curvature.dropped:
-            slow = len(self._promises) > PATIENCE and self.promised > STALE * self._promises[0]
-            if slow and self.promised > ROUNDING * scale:
+            slow = len(self._promises) > PATIENCE and self.predicted > STALE * self._promises[0]
+            if slow and self.predicted > ROUNDING * scale:
                 self._take_all_rows()
         elif sampled:
-            if self.promised > STALE * before and self.kept < KEPT:
+            if self.predicted > STALE * before and self.kept < KEPT:
                 self.share *= 2.0
-            if self.promised > NOWHERE * before:
+            if self.predicted > NOWHERE * before:
                 self._lost += self._cost
             if self._lost > self._full:
                 self._take_all_rows()
-        elif self.promised > STALE * before and abs(self.kept - 1.0) < RIGHT:
+        elif self.predicted > STALE * before and abs(self.kept - 1.0) < RIGHT:
             self.curvature.effort = min(2.0 * self.curvature.effort, MOST_EFFORT)
+
+    def _may_fall(self, scale: float) -> bool:
+        """Whether F falls by more than rounding along some coordinate, though the model, where all rows are straight,
+        does not tell: with o for `Problem.optimality`, by at least o² / 2d along one of them."""
+        if not self.view.all:
+            return False
+        return self._problem.optimality(self.w, self.gradient) ** 2 > 2.0 * self.w.size * ROUNDING * scale
 
     def _beware(self) -> None:
         """After a model that led nowhere: model all rows, and if it did so already, take none for straight."""
@@ -149,7 +159,7 @@ class Descent:
             self.settled = self.caution == 1.0
             self._raise_caution()
         self._take_all_rows()
-        self.promised, self.kept = np.inf, 1.0
+        self.predicted, self.kept = np.inf, 1.0
 
     def _raise_caution(self) -> None:
         if not self.curvature.dropped:
@@ -174,7 +184,7 @@ class Descent:
         with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
             v, curve = self._model_minimiser(tol)
             shed = self.penalty(self.w) - self.penalty(self.w + v)
-            self.promised = shed - float(gradient @ v) - 0.5 * curve
+            self.predicted = shed - float(gradient @ v) - 0.5 * curve
         return v, curve
 
     def _model_minimiser(self, tol: float) -> tuple[Vector, float]:
@@ -197,13 +207,13 @@ class Descent:
         while not self._falls(value, before, t) and t > SHORTEST:
             t *= 0.5
             value = self.view.between(t) + self.penalty(w + t * v)
-        if t == 1.0 and before - value > EXTEND * max(self.promised, ROUNDING * abs(before)):
+        if t == 1.0 and before - value > EXTEND * max(self.predicted, ROUNDING * abs(before)):
             t, value = self._extend(v, value)
         if t != 1.0:
             v = t * v if t > SHORTEST else np.zeros_like(v)
             value = self.view.look(w + v) + self.penalty(w + v)
         self.w, self.value = w + v, value
-        self.kept = (before - value) / self.promised if self.promised > 0.0 else 1.0
+        self.kept = (before - value) / self.predicted if self.predicted > 0.0 else 1.0
         self.memory.note(v, self.slope - slope)
         if t <= SHORTEST:
             self._beware()
@@ -223,7 +233,7 @@ class Descent:
         return t, value
 
     def _falls(self, value: float, before: float, t: float) -> bool:
-        return value <= before - DECREASE * t * self.promised + ROUNDING * abs(before)
+        return value <= before - DECREASE * t * self.predicted + ROUNDING * abs(before)
 
 
 def _most_curved(problem: Any, view: View) -> Any:

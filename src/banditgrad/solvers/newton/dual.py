@@ -74,6 +74,11 @@ class Dual:
     def gradient(self) -> Vector:
         return self._look().gradient
 
+    @property
+    def predicted(self) -> float:
+        """What the last sweep gained at most: if it was little, so is what is left."""
+        return self._gains[-1] / self._order.size
+
     def feedback(self) -> Vector:
         """a_i = ‖∇φ_i(w)‖² / n²."""
         return self._look().feedback()

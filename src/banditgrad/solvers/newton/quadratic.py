@@ -105,7 +105,10 @@ def _solve_on_support(M: Matrix, r: Vector, u: Vector, l1: Vector, l2: Vector) -
 
 
 def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
-    """(M + diag(l2))⁻¹ b; where that is singular, with a ridge as small as will do."""
+    """(M + diag(l2))⁻¹ b; where that is singular, with a ridge as small as will do.
+
+    What the ridge took away from x, one step of iterative refinement gives back.
+    """
     from scipy.linalg import lapack  # here: importing banditgrad should not wait for it
 
     if not (np.isfinite(b).all() and np.isfinite(M).all()):  # overflow
@@ -116,8 +119,10 @@ def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
     while True:
         A = M.copy(order="F")
         A[d, d] += held + ridge * unit
-        _, x, info = lapack.dposv(A, b, lower=1, overwrite_a=1)
+        factor, x, info = lapack.dposv(A, b, lower=1, overwrite_a=1)
         if info == 0 and np.isfinite(x).all():
+            if ridge == 0.0:
+                x = x + lapack.dpotrs(factor, b - M @ x - l2 * x, lower=1)[0]
             return np.asarray(x)
         ridge = max(100.0 * ridge, 1e-12)
 

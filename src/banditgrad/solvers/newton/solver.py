@@ -20,13 +20,14 @@ from banditgrad._random import new_stream
 from banditgrad.losses import Squared
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
 from banditgrad.solvers.newton.columns import ColumnCurvature
-from banditgrad.solvers.newton.costs import Costs
+from banditgrad.solvers.newton.costs import OVERHEAD, Costs
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.descent import Descent
 from banditgrad.solvers.newton.dual import Dual
 from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.memory import Memory
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
+from banditgrad.solvers.newton.smoothing import Smoothing
 from banditgrad.solvers.newton.view import View, draw_view, tell
 
 Vector = NDArray[np.float64]
@@ -42,21 +43,26 @@ HOLD = 0.1  # times the mean curvature times d/m: a ridge on samples, for featur
 
 
 class SampledNewtonState:
-    """Where a run is: at `w`; in the dual while there is a `dual`, else before the first look at all rows while
-    `descent` is None."""
+    """Where a run is: at `w`; in the dual while there is a `dual`; on smoother problems while `smoothing` has
+    not ended; else before the first look at all rows while `descent` is None."""
 
     def __init__(self, problem: Any, w: Vector, seed: Any) -> None:
         self.w, self._problem, self._stream = w, problem, new_stream(seed)
         self.costs = Costs(problem)
         self.quadratic = _is_quadratic(problem)
         self.descent: Descent | None = None
+        self.smoothing = Smoothing(problem, w)
+        self.samples = _first_samples(problem) if self.smoothing.ended else []
         few = not self.quadratic and not _first_samples(problem) and not self.costs.matrix_pays()
-        self.dual = Dual(problem, self._stream) if few and Dual.suits(problem) and not w.any() else None
+        suits = few and self.smoothing.ended and Dual.suits(problem) and not w.any()
+        self.dual = Dual(problem, self._stream) if suits else None
         self.tol, self.near = FINE, self.quadratic  # near: models are worth minimising well
 
     @property
     def seen(self) -> Descent | Dual | None:
         """What knows F and its gradient at the iterate."""
+        if not self.smoothing.ended:
+            return None
         return self.dual if self.dual is not None and self.dual.begun else self.descent
 
     @property
@@ -73,14 +79,18 @@ class SampledNewtonState:
         return ColumnCurvature if l1 > 0.0 else RowCurvature
 
     def share(self, size: int) -> float:
-        """Of so many rows, the share to sample the Hessian from; 1 for the Hessian itself."""
-        share = WORK * self.costs.look / self.kind(size).cost(self.costs)
+        """Of so many rows, the share to sample the Hessian from; 1 for the Hessian itself, infinite for that at every
+        step, since it costs next to nothing."""
+        cost = self.kind(size).cost(self.costs)
+        if cost * size / self._problem.n <= OVERHEAD:
+            return np.inf
+        share = WORK * self.costs.look / cost
         return share if share <= MOST else 1.0
 
-    def begin(self, view: View, *, hold: float = 0.0) -> Descent:
+    def begin(self, view: View, problem: Any = None, *, hold: float = 0.0) -> Descent:
         kind, share = self.kind(view.size), self.share(view.size)
         full = kind.cost(self.costs) / self.costs.look
-        return Descent(self._problem, view, kind(view, self._stream), share, self.w, full=full, hold=hold)
+        return Descent(problem or self._problem, view, kind(view, self._stream), share, self.w, full=full, hold=hold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +125,9 @@ class SampledNewton(Solver):
                 state.dual.step()
                 state.w = state.dual.w
                 continue
+            if not state.smoothing.ended:
+                _step_smoothly(state)
+                continue
             if state.descent is not None:
                 if not state.descent.settled:
                     state.descent.step(state.tol if state.near or state.descent.near else COARSE)
@@ -130,7 +143,7 @@ class SampledNewton(Solver):
         return np.zeros_like(state.w) if state.led_nowhere else state.w.copy()
 
     def finished(self, state: SampledNewtonState) -> bool:
-        return state.descent is not None and state.descent.settled
+        return state.smoothing.ended and state.descent is not None and state.descent.settled
 
     def feedback(self, problem: Any, state: SampledNewtonState) -> Vector:
         return super().feedback(problem, state) if state.seen is None else state.seen.feedback()
@@ -149,10 +162,21 @@ def _first_samples(problem: Any) -> list[int]:
     return [] if _is_quadratic(problem) else sample_sizes(problem.n, problem.dimension)
 
 
+def _step_smoothly(state: SampledNewtonState) -> None:
+    """A step on a smoother problem; once near its minimiser, the next one's turn has come."""
+    smoothing, problem = state.smoothing, state.smoothing.problem
+    descent = state.descent or state.begin(View(problem), problem)
+    descent.step(COARSE)
+    state.descent, state.w = descent, descent.w
+    if descent.settled or smoothing.near(descent.predicted, descent.view.bends):
+        state.descent, state.w = None, smoothing.narrow(descent.w)
+
+
 def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     """Come near the minimiser and look at all rows; False where the sampler drew what is not a row."""
     start = np.zeros(problem.dimension) if state.dual is not None else state.w
-    if _first_samples(problem) and not approach(problem, state, sampler):
+    warm = state.dual is None and bool(state.w.any())  # samples would lead away again
+    if state.samples and not warm and not approach(problem, state, sampler):
         return False
     descent = state.begin(View(problem))
     if state.w is not start and not descent.value <= problem.value(start):  # samples or the dual led nowhere
@@ -181,7 +205,7 @@ def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
             return False
         descent = state.begin(view, hold=HOLD)
         for _ in range(STEPS):
-            if descent.settled or descent.promised < NOISE * abs(descent.value) * d / m:
+            if descent.settled or descent.predicted < NOISE * abs(descent.value) * d / m:
                 break
             descent.step(COARSE)
         if np.isfinite(descent.value):

@@ -1,4 +1,4 @@
-"""The state machine under the batch sampler: deals numbered batches, and learns from feedback that may come late.
+"""The state machine under the batch sampler: draws numbered batches, and learns from feedback that may come late.
 
 Everything here is about whole batches (of all ranks together) and NumPy arrays. The same calls in the same order give
 the same batches, on every rank and in every replay.
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
 from banditgrad.samplers import Sampling
-from banditgrad.torch.guard import Gauge, Guard
+from banditgrad.torch.guard import Guard, VarianceRatio
 from banditgrad.torch.shuffle import Shuffle
 from banditgrad.torch.tensors import from_tensors, to_tensors
 
@@ -21,37 +21,37 @@ LARGEST_NORM = 1e150  # its square is finite
 
 
 class Draw(NamedTuple):
-    """A batch that was dealt: what was drawn, and the probabilities it was drawn with."""
+    """A batch that was drawn: what was drawn, and the probabilities it was drawn with."""
 
     i: NDArray[np.int64]
     p: NDArray[np.float64]
     adaptive: bool  # False: from a shuffled pass, p = 1/n
 
 
-class Dealer:
-    """Deals batches from a `Sampling`, or from shuffled passes while the guard says that it does not pay."""
+class BatchStream:
+    """Draws batches from a `Sampling`, or from shuffled passes while the guard says that it does not pay."""
 
     def __init__(self, sampling: Sampling, guard: Guard | None, seed: int) -> None:
         self.sampling, self.guard, self.n = sampling, guard, sampling.n
-        self.gauge = Gauge(guard.memory if guard else Guard().memory)
+        self.ratio = VarianceRatio(guard.memory if guard else Guard().memory)
         self.shuffle = Shuffle(self.n, seed)
-        self.dealt = 0  # batches so far; the number of the next one
-        self.outstanding: dict[int, Draw] = {}  # dealt and without feedback, by number, oldest first
+        self.drawn = 0  # batches so far; the number of the next one
+        self.outstanding: dict[int, Draw] = {}  # drawn and without feedback, by number, oldest first
 
     @property
     def adaptive(self) -> bool:
         """Whether the next batch is drawn from p."""
-        return self.guard is None or self.gauge.tau > self.guard.threshold
+        return self.guard is None or self.ratio.tau > self.guard.threshold
 
-    def deal(self, size: int) -> int:
+    def draw(self, size: int) -> int:
         """Draw the next batch; return its number."""
         if self.adaptive:
             draw = Draw(*self.sampling.draw(size), adaptive=True)
         else:
-            draw = Draw(self.shuffle.deal(size), np.full(size, 1.0 / self.n), adaptive=False)
-        number = self.dealt
+            draw = Draw(self.shuffle.draw(size), np.full(size, 1.0 / self.n), adaptive=False)
+        number = self.drawn
         self.outstanding[number] = draw
-        self.dealt += 1
+        self.drawn += 1
         if len(self.outstanding) > MAX_OUTSTANDING:
             del self.outstanding[next(iter(self.outstanding))]
         return number
@@ -69,16 +69,16 @@ class Dealer:
                 "call update for it."
             )
         del self.outstanding[number]
-        self.gauge.observe(*moments.tolist())
+        self.ratio.observe(*moments.tolist())
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, as copies, in numbers and tensors."""
         draws = self.outstanding.values()
         return {
             "sampling": to_tensors(self.sampling.state_dict()),
-            "gauge": self.gauge.state_dict(),
+            "ratio": self.ratio.state_dict(),
             "shuffle": self.shuffle.state_dict(),
-            "dealt": self.dealt,
+            "drawn": self.drawn,
             "outstanding": {
                 "number": list(self.outstanding),
                 "adaptive": [draw.adaptive for draw in draws],
@@ -89,9 +89,9 @@ class Dealer:
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         self.sampling.load_state_dict(from_tensors(saved["sampling"], self.sampling.state_dict()))
-        self.gauge.load_state_dict(saved["gauge"])
+        self.ratio.load_state_dict(saved["ratio"])
         self.shuffle.load_state_dict(saved["shuffle"])
-        self.dealt = saved["dealt"]
+        self.drawn = saved["drawn"]
         waiting = saved["outstanding"]
         ends = np.cumsum(waiting["size"], dtype=np.int64)[:-1]
         parts = zip(*(np.split(waiting[name].numpy().copy(), ends) for name in ("i", "p")), strict=True)

@@ -4,7 +4,7 @@ import pytest
 
 import banditgrad as bg
 from banditgrad import inspection
-from banditgrad.comparison import compare
+from banditgrad.report.comparison import compare
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Saved states that are cheap to take at every step and stay right when feedback comes later.
 
-A loader with workers asks for the state when a batch is *dealt*, and hands that state out when the batch is
-*delivered*; feedback that came in between belongs to it. So a saved state is a copy of the dealer, taken now and
+A loader with workers asks for the state when a batch is *drawn*, and hands that state out when the batch is
+*delivered*; feedback that came in between belongs to it. So a saved state is a copy of the stream, taken now and
 then, and the list of what happened since, which goes on growing until the feedback of the next batch arrives.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from banditgrad.torch.dealer import MAX_OUTSTANDING, Dealer
+from banditgrad.torch.batch_stream import MAX_OUTSTANDING, BatchStream
 
-Event = tuple[int, torch.Tensor | None]  # (size, None): a batch was dealt; (number, norms): its feedback came
+Event = tuple[int, torch.Tensor | None]  # (size, None): a batch was drawn; (number, norms): its feedback came
 
 
 class OpenState(NamedTuple):
@@ -22,23 +22,23 @@ class OpenState(NamedTuple):
     events: list[Event]
 
 
-class Journal:
-    """Takes part in everything that happens to a dealer, so that its state can be saved for O(1) a step."""
+class EventLog:
+    """Takes part in everything that happens to a stream, so that its state can be saved for O(1) a step."""
 
-    def __init__(self, dealer: Dealer) -> None:
-        self.dealer = dealer
+    def __init__(self, stream: BatchStream) -> None:
+        self.stream = stream
         self._base: dict[str, Any] | None = None  # nothing is written down before a state is asked for
         self._events: list[Event] = []
         self._open: deque[OpenState] = deque(maxlen=MAX_OUTSTANDING)
         self._bytes_since, self._base_bytes = 0, 0
 
-    def deal(self, size: int) -> int:
-        number = self.dealer.deal(size)
+    def draw(self, size: int) -> int:
+        number = self.stream.draw(size)
         self._record((size, None), 0)
         return number
 
     def learn(self, number: int, norms: NDArray[np.float64]) -> None:
-        self.dealer.learn(number, norms)
+        self.stream.learn(number, norms)
         while self._open and self._open[0].last < number:
             self._open.popleft()
         self._record((number, torch.from_numpy(norms)), norms.nbytes)
@@ -54,16 +54,16 @@ class Journal:
 
     def state_dict(self) -> dict[str, Any]:
         if self._base is None:
-            self._base = self.dealer.state_dict()
+            self._base = self.stream.state_dict()
             self._base_bytes = sum(tensor.nbytes for tensor in self._base["sampling"].values())
             self._bytes_since = 0
         events = self._events.copy()
-        self._open.append(OpenState(self.dealer.dealt - 1, events))
+        self._open.append(OpenState(self.stream.drawn - 1, events))
         return {"base": self._base, "events": events}
 
     def load_state_dict(self, saved: dict[str, Any], last: int) -> list[Event]:
         """Go back to where all feedback up to batch `last` had come; return what happened after that."""
-        self.dealer.load_state_dict(saved["base"])
+        self.stream.load_state_dict(saved["base"])
         self._base, self._events = None, []
         self._open.clear()
         return self.replay(saved["events"], last)
@@ -72,9 +72,9 @@ class Journal:
         """Do again what was done, up to the first feedback for a batch after `last`; return the rest."""
         for done, (number, norms) in enumerate(events):
             if norms is None:
-                self.dealer.deal(number)
+                self.stream.draw(number)
             elif number > last:
                 return events[done:]
-            elif number in self.dealer.outstanding:
-                self.dealer.learn(number, norms.numpy())
+            elif number in self.stream.outstanding:
+                self.stream.learn(number, norms.numpy())
         return []
