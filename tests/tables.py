@@ -24,4 +24,5 @@ SAMPLERS = {
     "RecentNorm": bg.RecentNorm(),
     "RecentNorm(mix=smoothness)": bg.RecentNorm(mix="smoothness"),
     "EmaNorm": bg.EmaNorm(),
+    "ForgettingMabs": bg.ForgettingMabs(),
 }

@@ -22,6 +22,7 @@ from banditgrad.problem import Problem
 from banditgrad.samplers import (
     Auto,
     EmaNorm,
+    ForgettingMabs,
     Importance,
     Mabs,
     RecentNorm,
@@ -48,6 +49,7 @@ __all__ = [
     "ElasticNet",
     "EmaNorm",
     "Euclidean",
+    "ForgettingMabs",
     "History",
     "Huber",
     "Importance",

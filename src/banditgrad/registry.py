@@ -8,7 +8,7 @@ from typing import Any
 
 from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
 from banditgrad.penalties import ElasticNet
-from banditgrad.samplers import Auto, EmaNorm, Importance, Mabs, RecentNorm, Sampler, Uniform, Vrb
+from banditgrad.samplers import Auto, EmaNorm, ForgettingMabs, Importance, Mabs, RecentNorm, Sampler, Uniform, Vrb
 from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
 
 
@@ -23,7 +23,7 @@ def _by_name(*kinds: type) -> dict[str, Any]:
 
 # "auto" is chosen for each problem.
 SOLVERS: Mapping[str, Any] = {"auto": None, **_by_name(SampledNewton, ProxSvrg, Saga, LSvrg, S2gd, Sgd, ProxSgd, Sqn)}
-SAMPLERS: Mapping[str, Any] = _by_name(Auto, Uniform, Importance, Mabs, Vrb, RecentNorm, EmaNorm)
+SAMPLERS: Mapping[str, Any] = _by_name(Auto, Uniform, Importance, Mabs, Vrb, RecentNorm, EmaNorm, ForgettingMabs)
 CLASSIFICATION_LOSSES = ("log_loss", "squared_hinge")
 REGRESSION_LOSSES = ("squared_error", "huber")
 PENALTIES = ("l1", "l2", "elasticnet", None)

@@ -3,6 +3,7 @@
 from banditgrad.samplers.auto import Auto
 from banditgrad.samplers.base import Sampler, SamplerState, Sampling, Setup
 from banditgrad.samplers.ema_norm import EmaNorm
+from banditgrad.samplers.forgetting_mabs import ForgettingMabs
 from banditgrad.samplers.importance import Importance
 from banditgrad.samplers.mabs import Mabs
 from banditgrad.samplers.recent_norm import RecentNorm
@@ -13,6 +14,7 @@ from banditgrad.samplers.vrb import Vrb
 __all__ = [
     "Auto",
     "EmaNorm",
+    "ForgettingMabs",
     "Importance",
     "Mabs",
     "RecentNorm",
