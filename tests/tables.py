@@ -25,4 +25,9 @@ SAMPLERS = {
     "RecentNorm(mix=smoothness)": bg.RecentNorm(mix="smoothness"),
     "EmaNorm": bg.EmaNorm(),
     "ForgettingMabs": bg.ForgettingMabs(),
+    "Osmd": bg.Osmd(),
+    "AdaOsmd": bg.AdaOsmd(),
+    "Avare": bg.Avare(),
+    "SafeBounds": bg.SafeBounds(),
+    "Tracking": bg.Tracking(),
 }

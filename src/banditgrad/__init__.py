@@ -20,18 +20,24 @@ from banditgrad.path import Path, path
 from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
 from banditgrad.problem import Problem
 from banditgrad.samplers import (
+    AdaOsmd,
     Auto,
+    Avare,
     EmaNorm,
     ForgettingMabs,
     Importance,
     Mabs,
+    Osmd,
     RecentNorm,
     Replay,
+    SafeBounds,
     Sampler,
     Sampling,
     Setup,
+    Tracking,
     Uniform,
     Vrb,
+    draw_independent,
 )
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime
 from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
@@ -44,7 +50,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "L1",
+    "AdaOsmd",
     "Auto",
+    "Avare",
     "Constant",
     "ElasticNet",
     "EmaNorm",
@@ -57,6 +65,7 @@ __all__ = [
     "LSvrg",
     "Logistic",
     "Mabs",
+    "Osmd",
     "PNorm",
     "Path",
     "Problem",
@@ -68,6 +77,7 @@ __all__ = [
     "Replay",
     "Result",
     "S2gd",
+    "SafeBounds",
     "Saga",
     "SampledNewton",
     "Sampler",
@@ -80,11 +90,13 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "SquaredL2",
+    "Tracking",
     "Uniform",
     "Vrb",
     "Zero",
     "compare",
     "datasets",
+    "draw_independent",
     "kernel",
     "linear_model",
     "minimise",

@@ -8,7 +8,22 @@ from typing import Any
 
 from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
 from banditgrad.penalties import ElasticNet
-from banditgrad.samplers import Auto, EmaNorm, ForgettingMabs, Importance, Mabs, RecentNorm, Sampler, Uniform, Vrb
+from banditgrad.samplers import (
+    AdaOsmd,
+    Auto,
+    Avare,
+    EmaNorm,
+    ForgettingMabs,
+    Importance,
+    Mabs,
+    Osmd,
+    RecentNorm,
+    SafeBounds,
+    Sampler,
+    Tracking,
+    Uniform,
+    Vrb,
+)
 from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
 
 
@@ -23,7 +38,21 @@ def _by_name(*kinds: type) -> dict[str, Any]:
 
 # "auto" is chosen for each problem.
 SOLVERS: Mapping[str, Any] = {"auto": None, **_by_name(SampledNewton, ProxSvrg, Saga, LSvrg, S2gd, Sgd, ProxSgd, Sqn)}
-SAMPLERS: Mapping[str, Any] = _by_name(Auto, Uniform, Importance, Mabs, Vrb, RecentNorm, EmaNorm, ForgettingMabs)
+SAMPLERS: Mapping[str, Any] = _by_name(
+    Auto,
+    Uniform,
+    Importance,
+    Mabs,
+    Vrb,
+    RecentNorm,
+    Tracking,
+    EmaNorm,
+    ForgettingMabs,
+    Osmd,
+    AdaOsmd,
+    Avare,
+    SafeBounds,
+)
 CLASSIFICATION_LOSSES = ("log_loss", "squared_hinge")
 REGRESSION_LOSSES = ("squared_error", "huber")
 PENALTIES = ("l1", "l2", "elasticnet", None)
