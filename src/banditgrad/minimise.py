@@ -137,7 +137,8 @@ def minimise(
         Solvers draw ahead, in blocks of 128 rows, or n/64 if these are fewer, or one batch if that is more: a draw does
         not know the feedback of up to two blocks before it yet, and the sampling of the result not that of the last.
     passes : float
-        How many times n rows to draw at most, in whole steps. Full gradients of snapshot methods come on top.
+        How many times n rows to draw at most, in whole steps; 0 compiles and returns w0. Full gradients of snapshot
+        methods come on top.
     seed : int, SeedSequence or numpy Generator, optional
         The same seed gives the same bits.
     w0 : array, optional
@@ -193,7 +194,8 @@ class _Run:
     ) -> None:
         self.problem, self.solver, self.record_variance = problem, solver, record_variance
         self.rows_per_step = solver.rows_per_step(problem)
-        self.total_steps = max(1, math.ceil(passes * problem.n / self.rows_per_step - 1e-6))
+        least = 1 if passes > 0.0 else 0
+        self.total_steps = max(least, math.ceil(passes * problem.n / self.rows_per_step - 1e-6))
         w = np.zeros(problem.dimension) if w0 is None else problem.check_point(w0).copy()
         if not np.isfinite(w).all():
             raise ValueError("w0 has a NaN or an infinity.")
@@ -204,7 +206,7 @@ class _Run:
         else:
             self.sampling = sampler.start(
                 problem.n,
-                horizon=None if open_ended else self.total_steps * self.rows_per_step,
+                horizon=None if open_ended else max(1, self.total_steps * self.rows_per_step),
                 seed=sampler_seed,
                 smoothness=problem.smoothness,
                 bounds=None if bounds is None else (bounds / problem.n) ** 2,
@@ -341,9 +343,10 @@ def _chosen(value: Any, kind: type, automatic: Callable[[], Any], name: str) -> 
 def _check(problem: Any, passes: float, tol: float, time_limit: float | None, record_every: float) -> None:
     if not isinstance(problem, Problem):
         raise TypeError(f"minimise expects a Problem first, got {type(problem).__name__}.")
-    for name, number in (("passes", passes), ("record_every", record_every)):
-        if not 0.0 < number < math.inf:
-            raise ValueError(f"minimise expects {name} to be positive and finite, got {number!r}.")
+    if not 0.0 <= passes < math.inf:
+        raise ValueError(f"minimise expects passes to be finite and not negative, got {passes!r}.")
+    if not 0.0 < record_every < math.inf:
+        raise ValueError(f"minimise expects record_every to be positive and finite, got {record_every!r}.")
     if not 0.0 <= tol < math.inf:
         raise ValueError(f"minimise expects tol to be finite and not negative, got {tol!r}.")
     if time_limit is not None and not time_limit > 0.0:

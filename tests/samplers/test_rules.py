@@ -148,17 +148,15 @@ def safe_bounds(draws, p_drawn, a):
 
 @rule(bg.Tracking())
 def tracking(draws, p_drawn, a):
-    w, unit, square, theta = np.ones(N), 0.0, 0.0, 0.5
-    warm_up = int(np.sqrt(N)) + 16
-    for t, i in enumerate(draws):
+    w, level, square, theta = np.ones(N), 0.0, 0.0, 0.5
+    for t, i in enumerate(draws, start=1):
         yield mixed(w, theta)
-        if t < warm_up:
-            unit += (a[t] / (N * p_drawn[t]) - unit) / (t + 1)
-            continue
-        norm = np.sqrt(a[t] / unit)
-        square += ((norm - w[i]) ** 2 / (N * p_drawn[t]) - square) / min(t + 1 - warm_up, N)
-        w[i] = norm
-        theta = np.clip(np.sqrt(square) / (w.mean() + np.sqrt(square)), 0.1, 0.5)
+        n_p = N * p_drawn[t - 1]
+        level += (np.sqrt(a[t - 1]) / n_p - level) / min(t, 512)
+        g = np.sqrt(a[t - 1]) / level
+        square += ((g - w[i]) ** 2 / n_p - square) / min(t, N)
+        w[i] = np.sqrt(0.5 * w[i] ** 2 + 0.5 * g**2)
+        theta = max(np.sqrt(square) / (w.mean() + np.sqrt(square)), 0.2)
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import banditgrad as bg
 from banditgrad.paper.cases import Cases
-from banditgrad.paper.scale import BOUND
+from banditgrad.paper.scale import BOUND, TENFOLD
 
 Outcome = dict[str, Any]  # what JSON can hold
 
@@ -19,6 +19,7 @@ SAMPLERS = {
     "IS": bg.Importance(),
     "MABS": bg.Mabs(),
     BOUND: bg.Mabs(delta="bound"),
+    TENFOLD: bg.Mabs(relax=0.1),
     "VRB": bg.Vrb(),
     "RecentNorm": bg.RecentNorm(),
 }

@@ -182,7 +182,9 @@ class Mabs(Sampler):
     horizon : int, optional
         T, if it is to differ from what the run says. Where neither is known, a guess is doubled, the weights kept.
     relax : float
-        The corollary's c >= 1: δ is divided by it, which needs c² fewer draws for a bound about c times larger.
+        The corollary's c: δ is divided by it, which for c >= 1 needs c² fewer draws for a bound about c times larger.
+        A c below 1 learns faster than the theorem allows; at 0.1 the variance was mostly lower, at 0.001 it was above
+        that of uniform sampling.
     mix : "uniform", "bounds", "smoothness" or array of shape (n,)
         q: uniform; ∝ bound_i^(2/5), which is MABS2; ∝ L_i; or ∝ the given positive weights.
     reset_every : int, optional
@@ -208,8 +210,8 @@ class Mabs(Sampler):
             raise ValueError(
                 f'Mabs expects mix="uniform", "bounds", "smoothness" or an array of weights, got {self.mix!r}.'
             )
-        if not 1.0 <= self.relax < math.inf:
-            raise ValueError(f"Mabs expects relax >= 1, got {self.relax!r}.")
+        if not 0.0 < self.relax < math.inf:
+            raise ValueError(f"Mabs expects a positive, finite relax, got {self.relax!r}.")
         for name in ("horizon", "reset_every"):
             value = getattr(self, name)
             if value is not None and not (1 <= value < math.inf and value == int(value)):
