@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import banditgrad as bg
+from minima.problems import fingerprint
 from sets import all_sets
 
 SETS = ("w8a", "ijcnn1", "a9a", "kdd-std", "debian-tfidf", "debian-counts", "fashion")
@@ -56,6 +57,7 @@ class Case:
     data: str
     objective: str
     problem: bg.Problem
+    digest: str  # of the rows
 
     @property
     def half(self) -> str:
@@ -65,9 +67,10 @@ class Case:
 def cases(settings: Settings) -> Iterator[Case]:
     for name in settings.sets:
         X, y = _rows(name, settings)
+        digest = fingerprint(X, y)
         for objective in settings.objectives:
             loss, l1_ratio = OBJECTIVES[objective]
-            yield Case(name, objective, bg.Problem(X, y, loss, bg.ElasticNet(STRENGTH, l1_ratio)))
+            yield Case(name, objective, bg.Problem(X, y, loss, bg.ElasticNet(STRENGTH, l1_ratio)), digest)
 
 
 def _rows(name: str, settings: Settings) -> tuple[Any, np.ndarray]:

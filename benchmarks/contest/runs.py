@@ -13,7 +13,6 @@ import banditgrad as bg
 from banditgrad.samplers.blocks import new_block
 from contest.cases import SAMPLERS, SOLVERS, Case, Settings, cases
 from minima.journal import sources
-from minima.problems import fingerprint
 
 PACE_PASSES, PACE_ROUNDS = 3.0, 3
 DRAWS, BLOCK, ITEMS = 100_000, 128, 50_000
@@ -21,26 +20,32 @@ DRAWS, BLOCK, ITEMS = 100_000, 128, 50_000
 Line = dict[str, Any]
 
 
-class Journal:
-    """Lines that count for the settings, the data and the code that they were made with."""
+class Missing(Exception):
+    """There is no time to make what the journal does not have."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.code, self.lines = path, sources(), dict[str, Line]()
+
+class Journal:
+    """Lines that count for the settings, the data and, unless `any_code`, the code that they were made with."""
+
+    def __init__(self, path: Path, any_code: bool = False) -> None:
+        self.path, self.code, self.any_code, self.lines = path, sources(), any_code, dict[str, Line]()
+        self.deadline = np.inf  # in processor seconds
         if path.exists():
             for text in path.read_text(encoding="utf-8").splitlines(keepends=True):
                 if text.endswith("\n"):  # else it was cut off
                     line = json.loads(text)
                     self.lines[self._name(line["key"])] = line
 
-    @staticmethod
-    def _name(key: Line) -> str:
-        return json.dumps(key, sort_keys=True)
+    def _name(self, key: Line) -> str:
+        return json.dumps({**key, "code": ""} if self.any_code else key, sort_keys=True)
 
     def get(self, key: Line, work: Callable[[], Line]) -> Line:
         """The line of this key, made now if it is not there."""
         key = {**key, "code": self.code}
         name = self._name(key)
         if name not in self.lines:
+            if time.process_time() >= self.deadline:
+                raise Missing(f"Not all is there: stopped before {key}.")
             self.lines[name] = {"key": key, **work()}
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
@@ -53,21 +58,16 @@ def measure(settings: Settings, journal: Journal, tell: Callable[[str], Any]) ->
     for sampler in settings.samplers:
         yield journal.get({"draw": sampler}, lambda sampler=sampler: _draw_cost(sampler))
     for case in cases(settings):
-        place = {"set": case.data, "objective": case.objective, "data": fingerprint(_arrays(case), case.problem.y)}
+        place = {"set": case.data, "objective": case.objective, "data": case.digest}
         tell(f"{case.data}, {case.objective}")
         yield journal.get({**place, "what": "optimum"}, lambda case=case: _optimum(case))
         for solver in settings.solvers:
-            paces = [(name, case, solver) for name in settings.samplers]
-            missing = {**place, "solver": solver, "what": "pace", "samplers": list(settings.samplers)}
-            yield journal.get(missing, lambda paces=paces: _paces(paces))
+            key = {**place, "solver": solver, "what": "pace", "samplers": list(settings.samplers)}
+            yield journal.get(key, lambda case=case, key=key: _paces(case, key))
             for sampler in settings.samplers:
                 for seed in range(settings.seeds):
                     key = {**place, "solver": solver, "sampler": sampler, "seed": seed, "passes": settings.passes}
                     yield journal.get(key, lambda case=case, key=key: _run(case, key))
-
-
-def _arrays(case: Case) -> Any:
-    return case.problem.X
 
 
 def _optimum(case: Case) -> Line:
@@ -88,20 +88,22 @@ def _run(case: Case, key: Line) -> Line:
         "optimal": history.optimal_variance,
         "uniform": history.uniform_variance,
     }
-    return {name: [float(f"{x:.16g}" if name == "value" else f"{x:.4g}") for x in column] for name, column in columns.items()}
+    digits = {"value": 16}
+    return {name: [float(f"{x:.{digits.get(name, 4)}g}") for x in column] for name, column in columns.items()}
 
 
-def _paces(contenders: list[tuple[str, Case, str]]) -> Line:
+def _paces(case: Case, key: Line) -> Line:
     """Processor seconds of a pass with each sampler: what some passes take more than none, minima over rounds."""
-    best: dict[str, float] = {}
-    for round_ in range(PACE_ROUNDS):
-        for name, case, solver in contenders:
+    best = dict.fromkeys(key["samplers"], np.inf)
+    for seed in range(PACE_ROUNDS):
+        for name in best:
             seconds = []
             for passes in (0.0, PACE_PASSES):
                 begin = time.process_time()
-                bg.minimise(case.problem, SOLVERS[solver], SAMPLERS[name], passes=passes, seed=round_, record_every=1e9)
+                solver, sampler = SOLVERS[key["solver"]], SAMPLERS[name]
+                bg.minimise(case.problem, solver, sampler, passes=passes, seed=seed, record_every=PACE_PASSES)
                 seconds.append(time.process_time() - begin)
-            best[name] = min(best.get(name, np.inf), (seconds[1] - seconds[0]) / PACE_PASSES)
+            best[name] = min(best[name], (seconds[1] - seconds[0]) / PACE_PASSES)
     return {"seconds": {name: max(pace, 1e-9) for name, pace in best.items()}}
 
 
