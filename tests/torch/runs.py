@@ -42,5 +42,5 @@ def batches(sampler, loader, norms, stop=None, late=0):
     return seen
 
 
-def loader_of(sampler, workers=0, kind=DataLoader):
-    return kind(dataset(sampler.n), batch_sampler=sampler, num_workers=workers)
+def loader_of(sampler, workers=0, kind=DataLoader, n=None):
+    return kind(dataset(n or sampler.n), batch_sampler=sampler, num_workers=workers)

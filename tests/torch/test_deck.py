@@ -101,4 +101,4 @@ def test_while_the_guard_shuffles_nothing_is_dealt():
         drawn = batches(sampler, loader_of(sampler), equal_norms())
         assert sorted(i for idx, _ in drawn for i in idx) == list(range(N))
         assert {w for _, ws in drawn for w in ws} == {1.0}
-    assert sampler._stream.deck.made == 0
+    assert sampler._source.deck.made == 0

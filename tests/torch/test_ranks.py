@@ -11,7 +11,7 @@ from torch import multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import banditgrad as bg
-from banditgrad.torch import BanditBatchSampler
+from banditgrad.torch import BanditBatchSampler, GroupBatchSampler
 
 pytestmark = pytest.mark.skipif(
     not (dist.is_available() and dist.is_gloo_available()), reason="this PyTorch has no gloo backend"
@@ -23,7 +23,14 @@ RULES = {
     "guarded": {"sampler": bg.RecentNorm()},
     "unguarded": {"sampler": bg.Mabs(), "guard": False},
     "deck": {"sampler": bg.RecentNorm(), "guard": False, "replacement": False},
+    "groups": {"guard": False, "mixture": [0.5, 0.3, 0.2]},
 }
+
+
+def new_sampler(name, batch_size, seed):
+    if name == "groups":
+        return GroupBatchSampler(torch.arange(N) % 7 // 3, batch_size, seed=seed, **RULES[name])
+    return BanditBatchSampler(N, batch_size, seed=seed, **RULES[name])
 
 
 def regression():
@@ -53,7 +60,7 @@ def gradients(sampler, net):
 
 
 def epoch(sampler):
-    return batches(sampler, loader_of(sampler), unlike_norms(), late=3)
+    return batches(sampler, loader_of(sampler, n=N), unlike_norms(), late=3)
 
 
 def drift():
@@ -70,17 +77,17 @@ def work(rank, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=RANKS)
     report = {}
-    for name, options in RULES.items():
-        sampler = BanditBatchSampler(N, 16, seed=4, **options)
+    for name in RULES:
+        sampler = new_sampler(name, 16, seed=4)
         whole = [batch for _ in range(11) for batch in epoch(sampler)]
-        loader = iter(loader_of(sampler))
+        loader = iter(loader_of(sampler, n=N))
         whole += batches(sampler, loader, unlike_norms(), stop=3)
         state = sampler.state_dict()
         whole += batches(sampler, loader, unlike_norms())
-        resumed = BanditBatchSampler(N, 16, seed=5, **options)
+        resumed = new_sampler(name, 16, seed=5)
         resumed.load_state_dict(state)
         report[name] = {"batches": whole, "p": sampler.sampling.probabilities(), "statistics": sampler.statistics()}
-        report[name]["resumed"] = batches(resumed, loader_of(resumed), unlike_norms())
+        report[name]["resumed"] = batches(resumed, loader_of(resumed, n=N), unlike_norms())
     torch.manual_seed(rank)  # without a seed, all ranks take that of rank 0
     sampler = BanditBatchSampler(N, 8, bg.Mabs(), STEPS, guard=False)
     report["gradients"] = gradients(sampler, DistributedDataParallel(model()))
@@ -107,7 +114,7 @@ def test_ranks_keep_the_same_state(reports):
 
 @pytest.mark.parametrize("name", RULES)
 def test_ranks_draw_slices_of_the_batches_of_one_process(name, reports):
-    sampler = BanditBatchSampler(N, 16 * RANKS, seed=4, **RULES[name])
+    sampler = new_sampler(name, 16 * RANKS, seed=4)
     alone = [batch for _ in range(11) for batch in epoch(sampler)]
     for step, (idx, weights) in enumerate(alone):
         slices = [report[name]["batches"][step] for report in reports]

@@ -29,13 +29,17 @@ from banditgrad.torch.feedback import (
     loss_values,
     squared_error_bound,
 )
+from banditgrad.torch.groups import GroupBatchSampler
 from banditgrad.torch.guard import Guard
 from banditgrad.torch.loader import bandit_loader
 from banditgrad.torch.noise import Advice, NoiseMeter
+from banditgrad.torch.streams import GroupStreams
 
 __all__ = [
     "Advice",
     "BanditBatchSampler",
+    "GroupBatchSampler",
+    "GroupStreams",
     "Guard",
     "IndexedDataset",
     "LastLayer",

@@ -4,17 +4,15 @@ Everything here is about whole batches (of all ranks together) and NumPy arrays.
 the same batches, on every rank and in every replay.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
-from banditgrad.samplers import Sampling
-from banditgrad.torch.deck import Deck
-from banditgrad.torch.guard import Guard, VarianceRatio
+from banditgrad.torch.guard import Guard, Start, VarianceRatio
 from banditgrad.torch.noise import Advice, NoiseAverages
-from banditgrad.torch.shuffle import Shuffle
+from banditgrad.torch.sources import Draw, Source
 from banditgrad.torch.tensors import from_tensors, to_tensors
 
 MAX_OUTSTANDING = 1024  # batches; whoever never gives feedback must not fill the memory
@@ -23,35 +21,22 @@ GOLDEN = 0.6180339887498949
 LARGEST_NORM = 1e150  # its square is finite
 
 
-class Draw(NamedTuple):
-    """A batch that was drawn: what was drawn, and the probabilities it was drawn with."""
-
-    i: NDArray[np.int64]
-    p: NDArray[np.float64]
-    adaptive: bool  # False: from a shuffled pass, p = 1/n
-
-
 class BatchStream:
-    """Draws batches from a `Sampling`, or from shuffled passes while the guard says that it does not pay.
+    """Draws batches from the p that a source's `Sampling` learns, or, while the guard says that this does not pay, from
+    the user's own mixture."""
 
-    With replacement every draw is from the p of its time; without, from a deck that is made with the p of its time.
-    """
-
-    def __init__(self, sampling: Sampling, guard: Guard | None, seed: int, replacement: bool = True) -> None:
-        self.sampling, self.guard, self.n = sampling, guard, sampling.n
-        self.ratio = VarianceRatio(guard.memory if guard else Guard().memory)
-        self.noise = NoiseAverages(NOISE_MEMORY)  # of uniform batches
+    def __init__(self, source: Source, guard: Guard | Start | None) -> None:
+        self.source, self.sampling, self.guard = source, source.sampling, guard
+        self.ratio = VarianceRatio(guard.memory if isinstance(guard, Guard) else Guard().memory)
+        self.noise = NoiseAverages(NOISE_MEMORY)  # of batches from the user's mixture
         self.step_size = 1  # samples per step of the optimiser that is watched
-        self.shuffle = Shuffle(self.n, seed)
-        self.deck = None if replacement else Deck(self.n, seed)
-        self.deck_size = self.n
         self.drawn = 0  # batches so far; the number of the next one
         self.outstanding: dict[int, Draw] = {}  # drawn and without feedback, by number, oldest first
 
     @property
     def adaptive(self) -> bool:
         """Whether the next batch is drawn from p."""
-        return self.guard is None or self.advice().saving > self.guard.threshold
+        return self.guard is None or self.guard.allows(self.ratio, self.advice)
 
     def advice(self) -> Advice:
         tau, uniform = self.ratio.tau, self.noise.scale
@@ -59,16 +44,8 @@ class BatchStream:
 
     def draw(self, size: int) -> int:
         """Draw the next batch; return its number."""
-        if not self.adaptive:
-            if self.deck is not None:
-                self.deck.drop()
-            draw = Draw(self.shuffle.draw(size), np.full(size, 1.0 / self.n), adaptive=False)
-        elif self.deck is None:
-            draw = Draw(*self.sampling.draw(size), adaptive=True)
-        else:
-            draw = Draw(*self.deck.draw(size, self.deck_size, self.sampling.probabilities), adaptive=True)
         number = self.drawn
-        self.outstanding[number] = draw
+        self.outstanding[number] = self.source.draw(size, self.adaptive)
         self.drawn += 1
         if len(self.outstanding) > MAX_OUTSTANDING:
             del self.outstanding[next(iter(self.outstanding))]
@@ -79,10 +56,12 @@ class BatchStream:
         draw = self.outstanding[number]
         moments = np.empty(2)
         offset = -1.0 if draw.adaptive else number * GOLDEN % 1.0
-        learned = self.sampling.apply(_learn, self.n, draw.i, draw.p, norms, offset, moments)
+        arms = self.source.arms(draw.i)
+        relative = self.source.relative(arms)
+        learned = self.sampling.apply(_learn, self.sampling.n, arms, draw.p, relative, norms, offset, moments)
         if not learned:
             raise ValueError(
-                "BanditBatchSampler.update expects norms that are finite and not negative, got "
+                "update expects norms that are finite and not negative, got "
                 f"{norms.min()} to {norms.max()}. To leave a batch out, such as one whose loss overflowed, do not "
                 "call update for it."
             )
@@ -98,8 +77,8 @@ class BatchStream:
             second_moment = product + size * (square - product)  # |G|² + tr Σ, of p
             signal, noise = product, second_moment * self.ratio.tau - product
         else:
-            noise = size * (square - product) * (self.n - 1) / self.n
-            signal = product + noise / max(self.n - 1, 1)
+            noise = size * (square - product) * (1.0 - 1.0 / self.source.samples)
+            signal = product + noise / max(self.source.samples - 1, 1)
         self.noise.observe(signal, noise)
         self.step_size = size
 
@@ -110,8 +89,7 @@ class BatchStream:
             "sampling": to_tensors(self.sampling.state_dict()),
             "ratio": self.ratio.state_dict(),
             "noise": {**self.noise.state_dict(), "step_size": self.step_size},
-            "shuffle": self.shuffle.state_dict(),
-            "deck": self.deck.state_dict() if self.deck else {},
+            "source": self.source.state_dict(),
             "drawn": self.drawn,
             "outstanding": {
                 "number": list(self.outstanding),
@@ -126,9 +104,7 @@ class BatchStream:
         self.ratio.load_state_dict(saved["ratio"])
         self.noise.load_state_dict(saved["noise"])
         self.step_size = saved["noise"]["step_size"]
-        self.shuffle.load_state_dict(saved["shuffle"])
-        if self.deck is not None:
-            self.deck.load_state_dict(saved["deck"])
+        self.source.load_state_dict(saved["source"])
         self.drawn = saved["drawn"]
         waiting = saved["outstanding"]
         ends = np.cumsum(waiting["size"], dtype=np.int64)[:-1]
@@ -144,32 +120,32 @@ def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 @kernel
-def _learn(state, n, i, p, norms, offset, moments):
+def _learn(state, n, arms, p, relative, norms, offset, moments):
     """Feed back a batch, and estimate from it the two second moments whose ratio is τ; nothing, and False, where a norm
-    is not one.
+    is not one. `relative` is n q: an arm's term in the variance is (n q · norm)².
 
-    Samplers reckon with items that come as often as p says. An item of a shuffled batch (offset >= 0) is therefore fed
-    back n p_i times in the mean: n p_i is rounded up or down along the batch, from an offset that differs from batch to
-    batch.
+    Samplers reckon with arms that come as often as p says. One of a batch that was drawn from q (offset >= 0) is
+    therefore fed back p/q times in the mean: this is rounded up or down along the batch, from an offset that differs
+    from batch to batch.
     """
     uniform, adaptive = 0.0, 0.0
-    for k in range(i.size):
+    for k in range(arms.size):
         if not (norms[k] >= 0.0 and norms[k] < LARGEST_NORM):  # or nan
             return False
-        square = norms[k] * norms[k] / (n * p[k])
+        square = norms[k] * norms[k] * relative[k] / (n * p[k])
         uniform += square
-        adaptive += square / (
-            n * state.probability(i[k])
-        )  # also fetches, at a time, what updates will touch one by one
-    moments[0] = uniform / i.size
-    moments[1] = adaptive / i.size
+        # this also fetches, at a time, what updates will touch one by one
+        adaptive += square * relative[k] / (n * state.probability(arms[k]))
+    moments[0] = uniform / arms.size
+    moments[1] = adaptive / arms.size
     position = offset
-    for k in range(i.size):
+    for k in range(arms.size):
         p_i, copies = p[k], 1
         if offset >= 0.0:
-            p_i = state.probability(i[k])
-            copies = int(position + n * p_i)
-            position += n * p_i - copies
+            p_i = state.probability(arms[k])
+            copies = int(position + p_i / p[k])
+            position += p_i / p[k] - copies
+        term = relative[k] * norms[k]
         for _ in range(copies):
-            state.update(i[k], p_i, norms[k] * norms[k])
+            state.update(arms[k], p_i, term * term)
     return True

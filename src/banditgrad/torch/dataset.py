@@ -29,7 +29,7 @@ class IndexedDataset(Dataset):
         return len(self.dataset)
 
     def __getitem__(self, i: int) -> Any:
-        return _with_index(self.dataset[i], i)
+        return with_index(self.dataset[i], i)
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """The samples of a whole batch; torch's loaders prefer to ask for this."""
@@ -44,10 +44,10 @@ class IndexedDataset(Dataset):
         pairs = zip(samples, indices, strict=True)
         if all(type(sample) is tuple for sample in samples):  # the usual case, without a call per sample
             return [(*sample, i) for sample, i in pairs]
-        return [_with_index(sample, i) for sample, i in pairs]
+        return [with_index(sample, i) for sample, i in pairs]
 
 
-def _with_index(sample: Any, i: int) -> Any:
+def with_index(sample: Any, i: int) -> Any:
     if isinstance(sample, (tuple, list)):
         return (*sample, i)
     if isinstance(sample, Mapping):

@@ -62,7 +62,7 @@ class EventLog:
     def state_dict(self) -> dict[str, Any]:
         if self._base is None:
             self._base = self.stream.state_dict()
-            self._base_bytes = sum(tensor.nbytes for tensor in self._base["sampling"].values())
+            self._base_bytes = _bytes(self._base)
             self._bytes_since = 0
         events = self._events.copy()
         self._open.append(OpenState(self.stream.drawn - 1, events))
@@ -88,3 +88,10 @@ class EventLog:
             elif number in self.stream.outstanding:
                 self.stream.learn(number, norms.numpy())
         return []
+
+
+def _bytes(state: Any) -> int:
+    """Of the tensors in nested dictionaries."""
+    if isinstance(state, dict):
+        return sum(map(_bytes, state.values()))
+    return state.nbytes if isinstance(state, torch.Tensor) else 0

@@ -12,7 +12,10 @@ by the steps that p would save, which are τ times fewer at the most.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from banditgrad.torch.noise import Advice
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,20 @@ class Guard:
             raise ValueError(f"Guard expects a positive, finite threshold, got {self.threshold!r}.")
         if not (self.memory >= 1 and self.memory == int(self.memory)):
             raise ValueError(f"Guard expects a memory of at least one batch, got {self.memory!r}.")
+
+    def allows(self, ratio: "VarianceRatio", advice: Callable[[], Advice]) -> bool:
+        """Whether to draw from p."""
+        return advice().saving > self.threshold
+
+
+@dataclass(frozen=True)
+class Start:
+    """Draw with p as soon as so many batches have been learned from."""
+
+    batches: int
+
+    def allows(self, ratio: "VarianceRatio", advice: Callable[[], Advice]) -> bool:
+        return ratio.batches >= self.batches
 
 
 class VarianceRatio:
