@@ -14,7 +14,21 @@ from typing import TYPE_CHECKING, Any
 from banditgrad import datasets
 from banditgrad._jit import kernel
 from banditgrad.geometries import Euclidean, PNorm
-from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
+from banditgrad.losses import (
+    ComplementaryLogLog,
+    Gamma,
+    Hinge,
+    Huber,
+    Logistic,
+    ModifiedHuber,
+    Poisson,
+    Quantile,
+    SmoothedHinge,
+    SmoothedQuantile,
+    Squared,
+    SquaredHinge,
+    Tweedie,
+)
 from banditgrad.minimise import History, Progress, Reason, Result, minimise
 from banditgrad.path import Path, path
 from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
@@ -45,11 +59,14 @@ __version__ = "0.1.0"
 __all__ = [
     "L1",
     "Auto",
+    "ComplementaryLogLog",
     "Constant",
     "ElasticNet",
     "EmaNorm",
     "Euclidean",
     "ForgettingMabs",
+    "Gamma",
+    "Hinge",
     "History",
     "Huber",
     "Importance",
@@ -57,12 +74,15 @@ __all__ = [
     "LSvrg",
     "Logistic",
     "Mabs",
+    "ModifiedHuber",
     "PNorm",
     "Path",
+    "Poisson",
     "Problem",
     "Progress",
     "ProxSgd",
     "ProxSvrg",
+    "Quantile",
     "Reason",
     "RecentNorm",
     "Replay",
@@ -75,11 +95,14 @@ __all__ = [
     "Setup",
     "Sgd",
     "ShiftedInverseTime",
+    "SmoothedHinge",
+    "SmoothedQuantile",
     "Solver",
     "Sqn",
     "Squared",
     "SquaredHinge",
     "SquaredL2",
+    "Tweedie",
     "Uniform",
     "Vrb",
     "Zero",

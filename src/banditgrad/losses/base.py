@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import bridge
 
+OVERFLOW = 709.0  # exp of more may be too large for a number
+
 
 @bridge
 class Loss(Protocol):
@@ -48,11 +50,22 @@ class Smoothable(Protocol):
     """What a loss may offer that is straight almost everywhere: there the second derivative tells nothing."""
 
     def width(self) -> float:
-        """How far apart the residuals z - y are between which most of its slope changes."""
+        """How far apart the residuals z - y are between which most of its slope changes; 0 for a kink."""
         ...
 
     def smoothed(self, width: float) -> Any:
-        """The same loss, or one of its kind, whose slope changes as much over this larger width."""
+        """The same loss, or one of its kind, whose slope changes as much over this larger width.
+
+        Of a loss with a kink, one that is nowhere above it.
+        """
+        ...
+
+
+class Kinked(Smoothable, Protocol):
+    """What a loss with a kink may offer, that is straight on both sides of it and zero there: then it has a gap."""
+
+    def kink(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The margins at which the slope jumps."""
         ...
 
 
@@ -60,12 +73,20 @@ class LossTraits(Protocol):
     """What a loss tells about itself in Python; `check_targets` may be left out."""
 
     def curvature(self) -> float:
-        """An upper bound on the second derivative, so that L_i = curvature · ‖x_i‖²."""
+        """An upper bound on the second derivative, so that L_i = curvature · ‖x_i‖²; infinite where there is none.
+
+        Then `second_derivative` tells what it is where a run is; a loss that has none either has kinks.
+        """
         ...
 
     def slope_bound(self) -> float:
         """An upper bound on |derivative|, or infinity."""
         ...
+
+
+def has_kinks(loss: Any) -> bool:
+    """Whether the derivative jumps, so that it tells nothing of how near the minimiser is."""
+    return not math.isfinite(loss.curvature()) and not hasattr(loss, "second_derivative")
 
 
 def expect_signs(loss: Any, y: NDArray[np.float64]) -> None:
