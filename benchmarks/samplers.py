@@ -31,7 +31,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--passes", type=float, default=40.0)
     parser.add_argument("--rows", type=int, help="of each set, at most")
     parser.add_argument("--sparse", action="store_true", help="store dense rows as sparse ones: fewer loops to compile")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="processor time after which to show what is there")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="processor time after which to show what is there"
+    )
     parser.add_argument("--show", action="store_true", help="run nothing")
     parser.add_argument("--out", type=Path, default=Path("out/samplers"))
     parser.add_argument("--document", type=Path, help="docs/samplers.md, to be filled in")

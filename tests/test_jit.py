@@ -349,7 +349,7 @@ def test_the_cache_is_stale_when_any_source_changes(tmp_path):
     copy_package(tmp_path)
     script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + SCRIPT
     before = run_script(script, tmp_path / "cache")
-    losses = tmp_path / "banditgrad" / "losses.py"
+    losses = tmp_path / "banditgrad" / "losses" / "regression.py"
     text = losses.read_text()
     losses.write_text(text.replace("min(max(z - y, -self.delta), self.delta)", "0.5 * (z - y)"))
     assert losses.read_text() != text

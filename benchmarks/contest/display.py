@@ -15,7 +15,9 @@ REFERENCE = "mabs"
 
 
 def _number(value: float) -> str:
-    return "–" if not np.isfinite(value) else f"{value:.3g}" if 1e-3 <= abs(value) < 1e4 or value == 0 else f"{value:.1e}"
+    return (
+        "–" if not np.isfinite(value) else f"{value:.3g}" if 1e-3 <= abs(value) < 1e4 or value == 0 else f"{value:.1e}"
+    )
 
 
 def halves(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
@@ -58,7 +60,15 @@ def summary(cells: Sequence[Cell], draws: dict[str, float]) -> Table:
     friedman = ", ".join(f"{one.p_value:.0e}" for one in standings.values())
     return Table(
         "Samplers over all problems",
-        ["sampler", *measures, f"p against {REFERENCE}", "dynamic regret", "worst / uniform", "pass / uniform", "draw, ns"],
+        [
+            "sampler",
+            *measures,
+            f"p against {REFERENCE}",
+            "dynamic regret",
+            "worst / uniform",
+            "pass / uniform",
+            "draw, ns",
+        ],
         rows,
         f"Mean ranks over {first.problems} problems (set × objective × solver), 1 is best; ranks that differ by less than "
         f"{first.difference:.1f} are not told apart (Nemenyi, 5 %). Friedman's p for the four: {friedman}. p: Wilcoxon's "
@@ -108,7 +118,9 @@ def figures(cells: Sequence[Cell]) -> list[Figure]:
                 _panel(f"{solver}-{key}-{k}", problem, label, [c for c in mine if c.problem == problem], values)
                 for k, problem in enumerate(dict.fromkeys(cell.problem for cell in mine))
             ]
-            title = f"{solver}: " + ("distance to the minimum" if key == "distance" else "variance over the least possible")
+            title = f"{solver}: " + (
+                "distance to the minimum" if key == "distance" else "variance over the least possible"
+            )
             found.append(Figure(f"{solver}-{key}", title, panels, columns=3))
     return found
 
@@ -134,7 +146,8 @@ def report(cells: Sequence[Cell], draws: dict[str, float], settings: Settings) -
     return Report(
         "Samplers under one roof",
         "Every sampler with every solver on real data: what is reached after how many passes and how much processor time, "
-        "how far the variance is from the least possible, and whether differences could be chance.\n\n" + words(settings),
+        "how far the variance is from the least possible, and whether differences could be chance.\n\n"
+        + words(settings),
         figures=figures(cells),
         tables=[*tables, *detail(cells)],
         settings=vars(settings),

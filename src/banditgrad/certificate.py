@@ -6,6 +6,10 @@ factors 0 <= s_i <= 1 that make D(u) finite, are such u: u_i = s_i φ_i'(z_i). T
     φ_i*(s_i φ_i') <= s_i (φ_i' z_i - φ_i)        for any convex φ_i >= 0,
 
 with equality at s_i = 1. So F(w) - F* <= F(w) + (1/n) Σ_i s_i (φ_i' z_i - φ_i) + (λr)*(-g).
+
+A loss with a kink at k_i, straight on both sides and zero there, has φ_i*(u) = u k_i for all slopes u between the two.
+Its own slopes at w say next to nothing. Those of the smoothed loss are between them, too; with the width at which they
+show most,  F(w) - F* <= F(w) + (1/n) Σ_i u_i k_i + (λr)*(-g).
 """
 
 import math
@@ -13,20 +17,61 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from banditgrad._jit import kernel
+from banditgrad.losses import has_kinks
 from banditgrad.rows import add, dot
 
 Vector = NDArray[np.float64]
+
+TINY = 1e-14  # of the largest residual: the least width of a smoothed loss
 
 
 def duality_gap(problem: Any, w: Vector) -> float:
     """An upper bound on F(w) - F*; infinite where there is none, as without a penalty."""
     if problem.shrinkage is None:
         return math.inf
-    l1, l2 = problem.shrinkage
+    if has_kinks(problem.loss):
+        return _least_gap(problem, w)
     values, slopes, products = np.empty(problem.n), np.empty(problem.n), np.empty(problem.n)
     _expand(problem.parts, w, values, slopes, products)
+    return _gap(problem, w, values, slopes, products)
+
+
+def _least_gap(problem: Any, w: Vector) -> float:
+    """For a loss with kinks: the least gap that the slopes of smoothed losses show."""
+    loss, n = problem.loss, problem.n
+    if not (hasattr(loss, "smoothed") and hasattr(loss, "kink") and any(problem.shrinkage)):
+        return math.inf
+    values, margins, slopes = np.empty(n), np.empty(n), np.empty(n)
+    _terms_and_margins(problem.parts, w, values, margins)
+    residuals = margins - loss.kink(problem.parts.terms.targets)
+    if problem.offset is not None:
+        residuals += problem.offset
+
+    def gap(log_width: float) -> float:
+        _slopes(problem.with_loss(loss.smoothed(math.exp(log_width))).parts, margins, slopes)
+        return _gap(problem, w, values, slopes, values - slopes * residuals + slopes * margins)
+
+    sizes = np.sort(np.abs(residuals))
+    widths = np.log(np.unique(np.maximum(sizes[_ranks(problem.dimension, n)], TINY * max(sizes[-1], TINY))))
+    gaps = [gap(width) for width in widths]
+    best = int(np.argmin(gaps))
+    around = (widths[max(best - 1, 0)] - 1.0, widths[min(best + 1, widths.size - 1)] + 1.0)
+    return min(gaps[best], float(minimize_scalar(gap, bounds=around, method="bounded", options={"maxiter": 12}).fun))
+
+
+def _ranks(first: int, n: int) -> NDArray[np.int64]:
+    """Of residuals: as many as there are coordinates, four times as many, and so on."""
+    count = max(1, math.ceil(math.log(n / min(first, n), 4.0)) + 1)
+    return np.minimum(first * 4 ** np.arange(count), n) - 1
+
+
+def _gap(problem: Any, w: Vector, values: Vector, slopes: Vector, products: Vector) -> float:
+    """F(w) - D(u) of slopes that are shrunk as far as needed; φ_i*(u_i) is the product less the value."""
+    l1, l2 = problem.shrinkage
+    l1, l2 = problem.shrinkage
     shrunk = _balanced(slopes) if problem.fit_intercept else np.ones(problem.n)
     gradient = np.zeros(problem.dimension)
     _add_up(problem.parts, shrunk * slopes, gradient)
@@ -52,10 +97,16 @@ def _balanced(slopes: Vector) -> Vector:
 
 
 def column_curvatures(problem: Any) -> Vector:
-    """Upper bounds on the second derivatives of f: the loss's curvature times the mean square of each column."""
-    squares = np.zeros(problem.dimension)
-    _add_squares(problem.parts, squares)
-    return squares * float(problem.loss.curvature())
+    """Upper bounds on the second derivatives of f: the loss's curvature times the mean square of each column.
+
+    Where the loss has no bound: the second derivatives for a model without features.
+    """
+    squares, parts = np.zeros(problem.dimension), problem.parts
+    if problem.bounded_curvature:
+        _add_squares(parts, squares)
+        return squares * float(problem.loss.curvature())
+    _add_squares(parts._replace(terms=parts.terms._replace(weights=problem.curvatures)), squares)
+    return squares
 
 
 @kernel
@@ -65,6 +116,19 @@ def _expand(parts, w, values, slopes, products):
         values[i] = parts.terms.term(i, z)
         slopes[i] = parts.terms.slope(i, z)
         products[i] = slopes[i] * z
+
+
+@kernel
+def _terms_and_margins(parts, w, values, margins):
+    for i in range(values.size):
+        margins[i] = dot(parts.rows, i, w)
+        values[i] = parts.terms.term(i, margins[i])
+
+
+@kernel
+def _slopes(parts, margins, slopes):
+    for i in range(slopes.size):
+        slopes[i] = parts.terms.slope(i, margins[i])
 
 
 @kernel

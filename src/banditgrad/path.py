@@ -182,8 +182,8 @@ def null_model(problem: Problem) -> Vector:
     """w with all coefficients zero, and the best intercept if there is one."""
     w = np.zeros(problem.dimension)
     if problem.fit_intercept:
-        nothing, weights = sp.csr_array((problem.n, 1)), problem.sample_weight
-        alone = Problem(nothing, problem.parts.terms.targets, problem.loss, Zero(), weights, fit_intercept=True)
+        nothing, targets = sp.csr_array((problem.n, 1)), problem.parts.terms.targets
+        alone = Problem(nothing, targets, problem.loss, Zero(), problem.sample_weight, True, problem.offset)
         w[-1] = minimise(alone, passes=100, tol=1e-10, seed=0).w[-1]
     return w
 

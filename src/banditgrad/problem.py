@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditgrad._jit import bridge, check_part, kernel, prefetch
 from banditgrad.certificate import column_curvatures, duality_gap
-from banditgrad.losses import Logistic, Loss
+from banditgrad.local_curvature import local_curvatures
+from banditgrad.losses import Logistic, Loss, has_kinks
 from banditgrad.penalties import Penalty, Zero
 from banditgrad.rows import add, as_rows, check_in_place, dot, finite_norms, read_only, refuse_masked
 
@@ -26,12 +27,16 @@ class Terms(NamedTuple):
     weights: Vector  # sample weights, or empty
     bend: Any
 
+    def shifted(self, i, z):
+        """What the loss is given for the margin z of row i."""
+        return z
+
     def term(self, i, z):
-        value = self.loss.value(z, self.targets[i])
+        value = self.loss.value(self.shifted(i, z), self.targets[i])
         return value * self.weights[i] if self.weights.size > 0 else value
 
     def slope(self, i, z):
-        value = self.loss.derivative(z, self.targets[i])
+        value = self.loss.derivative(self.shifted(i, z), self.targets[i])
         return value * self.weights[i] if self.weights.size > 0 else value
 
     def fetch(self, i):
@@ -40,14 +45,37 @@ class Terms(NamedTuple):
             prefetch(self.weights, i)
 
     def curve(self, i, z):
-        value = self.bend.second(self.loss, z, self.targets[i])
+        value = self.bend.second(self.loss, self.shifted(i, z), self.targets[i])
         return value * self.weights[i] if self.weights.size > 0 else value
 
     def expand(self, i, z):
         """(φ_i, φ_i', φ_i'') at z."""
-        value, slope, curve = self.bend.triple(self.loss, z, self.targets[i])
+        value, slope, curve = self.bend.triple(self.loss, self.shifted(i, z), self.targets[i])
         s = self.weights[i] if self.weights.size > 0 else 1.0
         return s * value, s * slope, s * curve
+
+
+class OffsetTerms(NamedTuple):
+    """Likewise, of margins z = <x_i, w> that the loss is given with an offset added to each."""
+
+    loss: Any
+    targets: Vector
+    weights: Vector
+    bend: Any
+    offsets: Vector
+
+    def shifted(self, i, z):
+        return z + self.offsets[i]
+
+    def fetch(self, i):
+        prefetch(self.targets, i)
+        prefetch(self.offsets, i)
+        if self.weights.size > 0:
+            prefetch(self.weights, i)
+
+
+for _method in (Terms.term, Terms.slope, Terms.curve, Terms.expand):
+    setattr(OffsetTerms, _method.__name__, _method)
 
 
 @bridge
@@ -96,7 +124,7 @@ def _bend(loss: Any) -> Any:
 
 # The cached numbers of a `Problem` that depend on its penalty, and on its loss.
 OF_PENALTY = ("_value_at_zero", "_optimality_at_zero")
-OF_LOSS = (*OF_PENALTY, "smoothness", "gradient_bounds", "_column_curvatures")
+OF_LOSS = (*OF_PENALTY, "curvatures", "smoothness", "gradient_bounds", "_column_curvatures")
 
 
 class Parts(NamedTuple):
@@ -108,7 +136,7 @@ class Parts(NamedTuple):
 
 
 class Problem:
-    """F(w) = (1/n) Σ_i φ_i(w) + λ r(w),  φ_i(w) = s_i · loss(<x_i, w>, y_i).
+    """F(w) = (1/n) Σ_i φ_i(w) + λ r(w),  φ_i(w) = s_i · loss(<x_i, w> + o_i, y_i).
 
     Parameters
     ----------
@@ -119,13 +147,16 @@ class Problem:
     y : array of shape (n,)
         Targets; classification losses expect -1 and +1.
     loss : Loss
-        `Logistic`, `SquaredHinge`, `Squared`, `Huber`, or your own.
+        `Logistic`, `Hinge`, `SquaredHinge`, `ModifiedHuber`, `ComplementaryLogLog`; `Squared`, `Huber`, `Quantile`;
+        `Poisson`, `Gamma`, `Tweedie`; or your own.
     penalty : Penalty
         `Zero`, `L1`, `SquaredL2`, `ElasticNet`, or your own; its strength is the λ of the formula.
     sample_weight : array of shape (n,), optional
         Weights s_i >= 0, rescaled to mean 1; a weight of 2 counts like the row given twice.
     fit_intercept : bool
         Whether w has one more, last coordinate that is added to every margin and not penalised.
+    offset : array of shape (n,), optional
+        Numbers o_i that are added to the margins; the logarithm of the exposure for losses with a logarithmic link.
     """
 
     def __init__(
@@ -136,6 +167,7 @@ class Problem:
         penalty: Any = None,
         sample_weight: ArrayLike | None = None,
         fit_intercept: bool = False,
+        offset: ArrayLike | None = None,
     ) -> None:
         traits = ("curvature", "slope_bound")
         self.loss = check_part(Logistic() if loss is None else loss, Loss, "loss", also=traits)
@@ -148,7 +180,9 @@ class Problem:
         norms2 = finite_norms(rows, self.n)
         self.sample_weight = None if sample_weight is None else _weights(sample_weight, self.n)
         weights = np.zeros(0) if self.sample_weight is None else self.sample_weight
-        terms = Terms(self.loss, targets, read_only(weights), _bend(self.loss))
+        self.offset = None if offset is None else read_only(_vector(offset, self.n, "offset").copy())
+        about = (self.loss, targets, read_only(weights), _bend(self.loss))
+        terms = Terms(*about) if self.offset is None else OffsetTerms(*about, self.offset)
         self.parts = Parts(rows, terms, read_only(norms2))
 
     def __repr__(self) -> str:
@@ -187,10 +221,24 @@ class Problem:
         l1, l2 = self.penalty.shrinkage()
         return float(l1), float(l2)
 
+    @property
+    def bounded_curvature(self) -> bool:
+        """Whether the loss bounds its second derivative."""
+        return math.isfinite(self.loss.curvature())
+
+    @cached_property
+    def curvatures(self) -> Vector:
+        """Bounds on φ_i'' as functions of the margins, or where there are none, values for a model without features."""
+        if self.bounded_curvature:
+            return read_only(self._weighted(np.full(self.n, float(self.loss.curvature()))))
+        return read_only(local_curvatures(self))
+
     @cached_property
     def smoothness(self) -> Vector:
-        """L_i, the smoothness of each φ_i."""
-        return read_only(self._weighted(float(self.loss.curvature()) * self.parts.norms2))
+        """L_i, the smoothness of each φ_i; near a model without features where the loss has no bound."""
+        if self.bounded_curvature:
+            return read_only(self._weighted(float(self.loss.curvature()) * self.parts.norms2))
+        return read_only(self.curvatures * self.parts.norms2)
 
     @property
     def tau(self) -> float:
@@ -226,6 +274,12 @@ class Problem:
         _gradient(self.parts, self.check_point(w), out)
         return out
 
+    def residuals(self, w: ArrayLike) -> Vector:
+        """|<x_i, w> + o_i - y_i| for every i."""
+        out = np.empty(self.n)
+        _residuals(self.parts, self.check_point(w), out)
+        return out
+
     def gradient_norms(self, w: ArrayLike) -> Vector:
         """‖∇φ_i(w)‖ for every i."""
         out = np.empty(self.n)
@@ -249,7 +303,8 @@ class Problem:
         """A certificate: F(w) is at most so much above its minimum. The duality gap, at the cost of two passes.
 
         Infinite where there is none: without a penalty, or with one that is not `L1`, `SquaredL2` or `ElasticNet`; then
-        `optimality` tells. It holds for convex losses that are never negative.
+        `optimality` tells. It holds for convex losses that are never negative. For a loss with kinks it is the least
+        that slopes of smoothed ones show.
         """
         return duality_gap(self, self.check_point(w))
 
@@ -259,8 +314,12 @@ class Problem:
             √( Σ_j h_j (w_j - u_j)² ),   u_j = prox(w_j - ∂_j f(w) / h_j),   h_j >= ∂²f/∂w_j²
 
         Multiplying a column by a number does not change it, but for the penalty. ∇f(w) is computed unless it is given.
+        For a loss with kinks, whose ∇f need not be small anywhere, it is √(2 gap) unless one is given that is, such as
+        that of a smoothed loss.
         """
         w, h = self.check_point(w), self._column_curvatures
+        if has_kinks(self.loss) and gradient is None:
+            return math.sqrt(2.0 * self.gap(w))
         moved = w - (self.gradient(w) if gradient is None else gradient) / h
         _prox_each(self.penalty, moved, 1.0 / h, self.d)
         return float(np.linalg.norm(np.sqrt(h) * (w - moved)))
@@ -285,7 +344,8 @@ class Problem:
 
     @cached_property
     def _optimality_at_zero(self) -> float:
-        return self.optimality(np.zeros(self.dimension))
+        zero = np.zeros(self.dimension)
+        return self.optimality(zero, self.gradient(zero))
 
     @cached_property
     def _column_curvatures(self) -> Vector:
@@ -392,6 +452,16 @@ def _gradient(parts, w, out):
         slope = parts.terms.slope(i, dot(parts.rows, i, w))
         if slope != 0.0:
             add(parts.rows, i, slope / n, out)
+
+
+@kernel
+def _residuals(parts, w, out):
+    zero = True
+    for j in range(w.size):
+        zero = zero and w[j] == 0.0
+    for i in range(out.size):
+        z = parts.terms.shifted(i, 0.0 if zero else dot(parts.rows, i, w))
+        out[i] = abs(z - parts.terms.targets[i])
 
 
 @kernel

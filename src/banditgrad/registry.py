@@ -6,7 +6,18 @@ A solver or sampler is called like its class, in lower case: "saga", "proxsvrg",
 from collections.abc import Mapping
 from typing import Any
 
-from banditgrad.losses import Huber, Logistic, Squared, SquaredHinge
+from banditgrad.losses import (
+    Gamma,
+    Hinge,
+    Huber,
+    Logistic,
+    ModifiedHuber,
+    Poisson,
+    Quantile,
+    Squared,
+    SquaredHinge,
+    Tweedie,
+)
 from banditgrad.penalties import ElasticNet
 from banditgrad.samplers import (
     AdaOsmd,
@@ -53,8 +64,9 @@ SAMPLERS: Mapping[str, Any] = _by_name(
     Avare,
     SafeBounds,
 )
-CLASSIFICATION_LOSSES = ("log_loss", "squared_hinge")
-REGRESSION_LOSSES = ("squared_error", "huber")
+CLASSIFICATION_LOSSES = ("log_loss", "squared_hinge", "hinge", "modified_huber")
+LOG_LINK_LOSSES = ("poisson", "gamma", "tweedie")  # of a mean exp(z)
+REGRESSION_LOSSES = ("squared_error", "huber", "quantile", *LOG_LINK_LOSSES)
 PENALTIES = ("l1", "l2", "elasticnet", None)
 
 
@@ -89,13 +101,22 @@ def make_penalty(penalty: str | None, alpha: float, l1_ratio: float) -> ElasticN
     return ElasticNet(alpha, {"l1": 1.0, "l2": 0.0}.get(penalty, l1_ratio))
 
 
-def make_loss(loss: str, epsilon: float = 0.1) -> Any:
-    """The loss that scikit-learn calls so; epsilon is where Huber's becomes linear."""
-    losses = {
+def make_loss(loss: str, epsilon: float = 0.1, quantile: float = 0.5, power: float = 1.5) -> Any:
+    """The loss that scikit-learn calls so.
+
+    `epsilon` is where Huber's becomes linear, `power` that of Tweedie's variance.
+    """
+    losses: dict[str, Any] = {
         "log_loss": Logistic,
         "squared_hinge": SquaredHinge,
+        "hinge": Hinge,
+        "modified_huber": ModifiedHuber,
         "squared_error": Squared,
         "huber": lambda: Huber(epsilon),
+        "quantile": lambda: Quantile(quantile),
+        "poisson": Poisson,
+        "gamma": Gamma,
+        "tweedie": lambda: {1.0: Poisson, 2.0: Gamma}.get(power, lambda: Tweedie(power))(),
     }
     return _look_up("loss", loss, losses)()
 

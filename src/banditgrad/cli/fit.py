@@ -45,6 +45,8 @@ def fit(
     ] = None,
     features: options.Features = None,
     loss: options.LossName = "auto",
+    quantile: options.Quantile = 0.5,
+    power: options.Power = 1.5,
     penalty: options.PenaltyName = "l2",
     alpha: options.Alpha = 1e-4,
     l1_ratio: options.L1Ratio = 0.15,
@@ -125,6 +127,8 @@ def fit(
         raise typer.BadParameter(f"--balanced is for classes; the loss here is {loss}.")
     if balanced:
         settings["class_weight"] = "balanced"
+    if not classify:
+        settings |= {"quantile": quantile, "power": power}
     model = (BanditClassifier if classify else BanditRegressor)(**settings)
     other = None
     if test is not None:

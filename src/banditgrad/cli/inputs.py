@@ -17,7 +17,7 @@ from banditgrad.datasets.libsvm import SOURCES
 from banditgrad.datasets.svmlight import parse
 from banditgrad.datasets.tables import find_label
 from banditgrad.problem import Problem
-from banditgrad.registry import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, make_loss, make_penalty
+from banditgrad.registry import CLASSIFICATION_LOSSES, LOG_LINK_LOSSES, REGRESSION_LOSSES, make_loss, make_penalty
 
 MOST_CLASSES = 30  # labels that are whole numbers and not more than so many are taken as classes
 
@@ -253,12 +253,15 @@ def expect_labels(other: Data, data: Data, classify: bool) -> None:
 
 
 def scores(model: Any, data: Data) -> dict[str, float]:
-    """Accuracy, AUC and log loss, or R² and the mean absolute error."""
+    """Accuracy, AUC and log loss, or R² (D² of the loss, where there is one) and the mean absolute error."""
     from sklearn import metrics
 
     predicted = call(model.predict, data)
     if not hasattr(model, "classes_"):
-        return {"R²": _r2(data.y, predicted), "mean |error|": metrics.mean_absolute_error(data.y, predicted)}
+        explained = {"R²": _r2(data.y, predicted)}
+        if model.loss in (*LOG_LINK_LOSSES, "quantile") and data.y.size > 1:
+            explained = {"D²": float(call(lambda X: model.score(X, data.y), data))}
+        return {**explained, "mean |error|": metrics.mean_absolute_error(data.y, predicted)}
     found = {"accuracy": metrics.accuracy_score(data.y, predicted)}
     if model.classes_.size == 2:
         one = np.unique(data.y).size < 2

@@ -124,6 +124,8 @@ LossName = Annotated[
         **complete(("auto", *LOSSES)),
     ),
 ]
+Quantile = Annotated[float, typer.Option("--quantile", min=0.0, max=1.0, help="That of --loss quantile.")]
+Power = Annotated[float, typer.Option("--power", min=1.0, max=2.0, help="Of the variance for --loss tweedie.")]
 PenaltyName = Annotated[
     str,
     typer.Option(

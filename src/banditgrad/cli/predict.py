@@ -41,7 +41,7 @@ def predict(
     from banditgrad.linear_model import BanditClassifier, load_model
 
     fitted = load_model(model)
-    if proba and not (isinstance(fitted, BanditClassifier) and fitted.loss == "log_loss"):
+    if proba and not (isinstance(fitted, BanditClassifier) and hasattr(fitted, "predict_proba")):
         raise ValueError(f"{model} gives no probabilities: its loss is {fitted.loss}. --proba needs log_loss.")
     reading = inputs.Reading(label, sep=sep, header=header, na=na)
     file = inputs.read_like(

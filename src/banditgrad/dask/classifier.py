@@ -122,12 +122,12 @@ class BanditClassifier(OnDask, local.BanditClassifier):
         """The label of each row, lazily for a collection."""
         return self._each_block(X, "predict", getattr(self, "classes_", np.zeros(0)).dtype, 0)
 
-    @available_if(lambda self: local.expect_log_loss(self))
+    @available_if(lambda self: local.expect_probabilities(self))
     def predict_proba(self, X: Any) -> Any:
         """The probability of each class, lazily for a collection."""
         return self._each_block(X, "predict_proba", float, getattr(self, "classes_", np.zeros(2)).size)
 
-    @available_if(lambda self: local.expect_log_loss(self))
+    @available_if(lambda self: local.expect_probabilities(self))
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithms of `predict_proba`."""
         return self._each_block(X, "predict_log_proba", float, getattr(self, "classes_", np.zeros(2)).size)

@@ -20,7 +20,7 @@ from banditgrad.dask.local import ADAPTIVE, UNIFORM
 from banditgrad.dask.partitions import Partition, Summary, Task, as_blocks, is_collection, summarise
 from banditgrad.dask.rounds import Held, Limits, Run, carry_out, status
 from banditgrad.minimise import Reason
-from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver, name_of
+from banditgrad.registry import make_penalty, make_sampler, make_solver, name_of
 from banditgrad.solvers import ProxSvrg
 from banditgrad.solvers.pace import check_step_size
 
@@ -40,6 +40,11 @@ class OnDask:
 
     def _check_on_dask(self) -> None:
         self._check_parameters()
+        if not math.isfinite(self._loss().curvature()):
+            raise ValueError(
+                f'On Dask steps go by a bound on the curvature of the loss, and loss="{self.loss}" has none. Fit it '
+                "with the local estimator."
+            )
         if self.solver not in NAMED and type(self.solver) is not ProxSvrg:
             raise ValueError(f'On Dask there is one solver, "proxsvrg"; got solver={self.solver!r}. Pass "auto".')
         limit = self.time_limit
@@ -75,7 +80,7 @@ class OnDask:
 
     def _task(self, positive: Any, labels: Any = (), label_weights: Vector | None = None) -> Task:
         return Task(
-            loss=make_loss(self.loss, getattr(self, "epsilon", 0.1)),
+            loss=self._loss(),
             penalty=make_penalty(self.penalty, self.alpha, self.l1_ratio),
             fit_intercept=bool(self.fit_intercept),
             positive=positive,

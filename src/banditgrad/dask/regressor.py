@@ -71,15 +71,17 @@ class BanditRegressor(OnDask, local.BanditRegressor):
         )
         self.time_limit = time_limit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "BanditRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> "BanditRegressor":
         """Fit a dask array (of dense or CSR blocks) or dataframe; y and `sample_weight` are partitioned like X."""
         self._check_on_dask()
+        if offset is not None:
+            raise ValueError("On Dask there are no offsets. Fit rows with offsets with the local BanditRegressor.")
         with thread_given_back():
             crew, blocks, _ = self._load(X, y, sample_weight, classify=False)
             self._fit_blocks(crew, blocks, self._task(None))
         self.coef_ = self.coef_[0]
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, offset: Any = None) -> Any:
         """<x, w> + b for each row, lazily for a collection."""
         return self._each_block(X, "predict", float, 0)

@@ -66,6 +66,9 @@ class BanditLinearModel(BaseEstimator):
         self._expect_number("l1_ratio", 0.0, 1.0)
         if hasattr(self, "epsilon"):
             self._expect_number("epsilon", 0.0, math.inf)
+            self._expect_number("quantile", 0.0, 1.0)
+            self._expect_number("power", 1.0, 2.0)
+        self._loss()
         if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
         if self.tol is not None:
@@ -85,18 +88,21 @@ class BanditLinearModel(BaseEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS, order="C", reset=reset, **options)
         return as_few_kinds(X), y
 
-    def _margins(self, X: Any) -> Vector:
-        """X w + b, with one column per problem."""
+    def _margins(self, X: Any, offset: ArrayLike | None = None) -> Vector:
+        """X w + b, with one column per problem; the offset is added to each."""
         check_is_fitted(self)
         refuse_masked(X=X)
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
-        return np.asarray(X @ np.atleast_2d(self.coef_).T + self.intercept_)
+        margins = np.asarray(X @ np.atleast_2d(self.coef_).T + self.intercept_)
+        return margins if offset is None else margins + as_offset(offset, X.shape[0])[:, None]
 
-    def _fit_targets(self, X: Any, targets: Sequence[Vector], weights: Vector | None) -> None:
+    def _fit_targets(
+        self, X: Any, targets: Sequence[Vector], weights: Vector | None, offset: ArrayLike | None = None
+    ) -> None:
         """Minimise one problem per target, from zero or, warm, from where the last fit ended."""
         plan = Plan(make_solver(self.solver, self.step_size), self.max_iter, self.tol or 0.0)
         starts = self._starts(X.shape[1], len(targets)) if self.warm_start else None
-        self._run(plan, X, targets, weights, starts)
+        self._run(plan, X, targets, weights, starts, None if offset is None else as_offset(offset, X.shape[0]))
         self.__dict__.pop("_memory", None)  # of a stream that this fit ends
         self.n_seen_ = X.shape[0] * self.n_iter_
 
@@ -105,6 +111,11 @@ class BanditLinearModel(BaseEstimator):
         if not (isinstance(self.solver, ProxSgd) or self.solver in STREAMING_SOLVERS):
             names = ", ".join(f'"{name}"' for name in STREAMING_SOLVERS)
             raise ValueError(f"partial_fit is stochastic gradient descent: pass solver={names}, got {self.solver!r}.")
+        if not (math.isfinite(self._loss().slope_bound()) or math.isfinite(self._loss().curvature())):
+            raise ValueError(
+                f'partial_fit steps blindly, which loss="{self.loss}", without a bound on its slope or curvature, does '
+                "not forgive. Use fit."
+            )
         seen = getattr(self, "n_seen_", 0)
         starts = self._starts(X.shape[1], len(targets))
         if all(isinstance(value, str) and value == "auto" for value in (self.solver, self.sampler, self.step_size)):
@@ -159,15 +170,24 @@ class BanditLinearModel(BaseEstimator):
             )
         return np.column_stack([coef, self.intercept_]) if self.fit_intercept else coef.astype(np.float64)
 
-    def _problem(self, X: Any, target: Vector, weights: Vector | None) -> Problem:
-        loss = make_loss(self.loss, getattr(self, "epsilon", 0.1))
+    def _loss(self) -> Any:
+        settings = {name: getattr(self, name) for name in ("epsilon", "quantile", "power") if hasattr(self, name)}
+        return make_loss(self.loss, **settings)
+
+    def _problem(self, X: Any, target: Vector, weights: Vector | None, offset: Vector | None = None) -> Problem:
         penalty = make_penalty(self.penalty, self.alpha, self.l1_ratio)
-        return Problem(X, target, loss, penalty, weights, self.fit_intercept)
+        return Problem(X, target, self._loss(), penalty, weights, self.fit_intercept, offset)
 
     def _run(
-        self, plan: Plan, X: Any, targets: Sequence[Vector], weights: Vector | None, starts: Vector | None
+        self,
+        plan: Plan,
+        X: Any,
+        targets: Sequence[Vector],
+        weights: Vector | None,
+        starts: Vector | None,
+        offset: Vector | None = None,
     ) -> None:
-        problems = [self._problem(X, target, weights) for target in targets]
+        problems = [self._problem(X, target, weights, offset) for target in targets]
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(problems)).tolist()
         sampler = make_sampler(self.sampler)
         workers = min(effective_n_jobs(self.n_jobs), len(problems))
@@ -270,6 +290,15 @@ def refuse_masked(**arrays: Any) -> None:
 def as_weights(sample_weight: ArrayLike | None) -> Any:
     refuse_masked(sample_weight=sample_weight)
     return None if sample_weight is None else np.asarray(sample_weight)
+
+
+def as_offset(offset: ArrayLike, n: int) -> Vector:
+    refuse_masked(offset=offset)
+    array = np.asarray(offset, dtype=np.float64)
+    if array.shape != (n,) or not np.isfinite(array).all():
+        got = f"shape {array.shape}" if array.shape != (n,) else "a NaN or an infinity"
+        raise ValueError(f"offset must have shape ({n},), a finite number per row of X, got {got}.")
+    return array
 
 
 def as_few_kinds(X: Any) -> Any:

@@ -20,7 +20,7 @@ from banditgrad.solvers import Solver
 
 
 class BanditClassifier(ClassifierMixin, BanditLinearModel):
-    """Logistic regression or a linear SVM with squared hinge, trained with bandit sampling.
+    """Logistic regression or a linear SVM, trained with bandit sampling.
 
         F(w, b) = Σ_i s_i loss(<x_i, w> + b, y_i) / Σ_i s_i + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio)/2 ‖w‖²)
 
@@ -30,8 +30,9 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
 
     Parameters
     ----------
-    loss : "log_loss" or "squared_hinge"
-        log(1 + exp(-y z)), or max(0, 1 - y z)², without a factor ½.
+    loss : "log_loss", "squared_hinge", "hinge" or "modified_huber"
+        log(1 + exp(-y z)); max(0, 1 - y z)², without a factor ½; max(0, 1 - y z); or the second where y z >= -1, and
+        -4 y z below.
     penalty : "l2", "l1", "elasticnet" or None
     alpha : float
         The strength of the penalty.
@@ -187,17 +188,18 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         margins = self.decision_function(X)
         return self.classes_[(margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)]
 
-    @available_if(lambda self: expect_log_loss(self))
+    @available_if(lambda self: expect_probabilities(self))
     def predict_proba(self, X: Any) -> Vector:
         """The probability of each class; with more than two, those of one against the rest, scaled to sum to 1."""
         check_is_fitted(self)
-        p = expit(self._margins(X))
+        margins = self._margins(X)
+        p = expit(margins) if self.loss == "log_loss" else 0.5 * (np.clip(margins, -1.0, 1.0) + 1.0)
         if p.shape[1] == 1:
             return np.hstack([1.0 - p, p])
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), 1.0 / p.shape[1])
 
-    @available_if(lambda self: expect_log_loss(self))
+    @available_if(lambda self: expect_probabilities(self))
     def predict_log_proba(self, X: Any) -> Vector:
         """The logarithms of `predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -222,7 +224,7 @@ def expect_two(classes: NDArray[Any]) -> None:
         raise ValueError(f"BanditClassifier needs at least two classes, got 1 class: {classes!r}.")
 
 
-def expect_log_loss(estimator: Any) -> bool:
-    if estimator.loss != "log_loss":
-        raise AttributeError(f'Probabilities come with loss="log_loss", not with {estimator.loss!r}.')
+def expect_probabilities(estimator: Any) -> bool:
+    if estimator.loss not in ("log_loss", "modified_huber"):
+        raise AttributeError(f'Probabilities come with loss="log_loss" or "modified_huber", not {estimator.loss!r}.')
     return True

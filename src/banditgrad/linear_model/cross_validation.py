@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from banditgrad.linear_model.base import BanditLinearModel
-from banditgrad.linear_model.classifier import BanditClassifier, expect_log_loss
+from banditgrad.linear_model.classifier import BanditClassifier, expect_probabilities
 from banditgrad.linear_model.regressor import BanditRegressor
 from banditgrad.minimise import Reason
 from banditgrad.path import COUNT, Follower, alpha_grid, decreasing
@@ -322,13 +322,13 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
-    @available_if(expect_log_loss)
+    @available_if(expect_probabilities)
     def predict_proba(self, X: Any) -> Vector:
         """The probability of each class."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
-    @available_if(expect_log_loss)
+    @available_if(expect_probabilities)
     def predict_log_proba(self, X: Any) -> Vector:
         """The logarithms of `predict_proba`."""
         check_is_fitted(self)

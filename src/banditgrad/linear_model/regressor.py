@@ -6,26 +6,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.metrics import d2_pinball_score, d2_tweedie_score, r2_score
 
 from banditgrad.linear_model.base import BanditLinearModel, Vector, as_weights
 from banditgrad.minimise import Progress
-from banditgrad.registry import REGRESSION_LOSSES
+from banditgrad.registry import LOG_LINK_LOSSES, REGRESSION_LOSSES
 from banditgrad.samplers import Sampler
 from banditgrad.solvers import Solver
 
 
 class BanditRegressor(RegressorMixin, BanditLinearModel):
-    """Least squares or Huber regression with an elastic net, trained with bandit sampling.
+    """Regression by least squares, of quantiles, counts or amounts, with an elastic net, trained with bandit sampling.
 
         F(w, b) = Σ_i s_i loss(<x_i, w> + b, y_i) / Σ_i s_i + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio)/2 ‖w‖²)
 
-    The intercept is not penalised. `alpha` is that of scikit-learn's ``SGDRegressor``, ``ElasticNet`` and ``Lasso``;
-    ``Ridge``'s is n times as large.
+    The intercept is not penalised. `alpha` is that of scikit-learn's ``SGDRegressor``, ``ElasticNet``, ``Lasso`` and
+    ``PoissonRegressor``; ``Ridge``'s is n times as large.
 
     Parameters
     ----------
-    loss : "squared_error" or "huber"
-        ½ (z - y)², or the same up to |z - y| = epsilon and linear from there.
+    loss : "squared_error", "huber", "quantile", "poisson", "gamma" or "tweedie"
+        ½ (z - y)²; the same up to |z - y| = epsilon and linear from there; the pinball loss, for a quantile of y; or
+        half the deviance of counts, y >= 0, of amounts, y > 0, or of sums of amounts, y >= 0, with mean exp(z).
     penalty : "l2", "l1", "elasticnet" or None
     alpha : float
         The strength of the penalty.
@@ -33,6 +35,11 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         The share of the l1 norm in the elastic net; other penalties do not look at it.
     epsilon : float
         Where Huber's loss becomes linear, in units of y.
+    quantile : float
+        The quantile that loss="quantile" is for; 0.5 is the median.
+    power : float
+        The variance of y is in proportion to its mean to this power for loss="tweedie": from 1, that of "poisson", to
+        2, that of "gamma".
     solver, sampler, step_size, max_iter, tol, fit_intercept, warm_start, random_state, n_jobs, verbose, callback
         As in `BanditClassifier`. n_jobs is there for the common interface: there is one problem to solve.
 
@@ -54,6 +61,8 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         alpha: float = 1e-4,
         l1_ratio: float = 0.15,
         epsilon: float = 0.1,
+        quantile: float = 0.5,
+        power: float = 1.5,
         solver: str | Solver = "auto",
         sampler: str | Sampler = "auto",
         step_size: float | str = "auto",
@@ -71,6 +80,8 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.epsilon = epsilon
+        self.quantile = quantile
+        self.power = power
         self.solver = solver
         self.sampler = sampler
         self.step_size = step_size
@@ -83,10 +94,15 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BanditRegressor":
-        """Fit the model; a `sample_weight` of 2 counts like the row given twice."""
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+    ) -> "BanditRegressor":
+        """Fit the model; a `sample_weight` of 2 counts like the row given twice.
+
+        `offset`, a number per row, is added to <x, w> + b: the logarithm of the exposure for counts.
+        """
         X, y = self._check_data(X, y)
-        self._fit_targets(X, self._targets(y), self._weights(y, sample_weight))
+        self._fit_targets(X, self._targets(y), self._weights(y, sample_weight), offset)
         return self
 
     def _check_data(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -106,9 +122,25 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         self._stream_targets(X, self._targets(y), self._weights(y, sample_weight))
         return self
 
-    def predict(self, X: Any) -> Vector:
-        """<x, w> + b for each row."""
-        return self._margins(X)[:, 0]
+    def predict(self, X: Any, offset: ArrayLike | None = None) -> Vector:
+        """<x, w> + b for each row, with its offset if there is one; exp of it for "poisson", "gamma" and "tweedie"."""
+        margins = self._margins(X, offset)[:, 0]
+        return np.exp(margins) if self.loss in LOG_LINK_LOSSES else margins
+
+    def score(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+    ) -> float:
+        """R², or for losses that are deviances or for quantiles D², the share of the deviance that is explained.
+
+        1 is perfect, 0 a constant prediction.
+        """
+        predicted = self.predict(X, offset)
+        if self.loss == "quantile":
+            return float(d2_pinball_score(y, predicted, sample_weight=sample_weight, alpha=self.quantile))
+        if self.loss in LOG_LINK_LOSSES:
+            power = {"poisson": 1.0, "gamma": 2.0}.get(self.loss, self.power)
+            return float(d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=power))
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _keep_solution(self, w: Vector) -> None:
         super()._keep_solution(w)

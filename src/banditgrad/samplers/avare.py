@@ -1,6 +1,6 @@
 """Avare: at every draw the p that would be best for the norms last seen, among those with p >= ε_t.
 
-    p = argmin Σ ĝ_i² / p_i = max(ε_t, c ĝ_i),    ĝ_i ← √a_i on drawing i,    ε_t falling like t^(-1/3)
+p = argmin Σ ĝ_i² / p_i = max(ε_t, c ĝ_i),    ĝ_i ← √a_i on drawing i,    ε_t falling like t^(-1/3)
 """
 
 import math

@@ -80,5 +80,3 @@ def fill_again(weighted, weights):
 def check_alpha(sampler: object, alpha: float) -> None:
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"{type(sampler).__name__} expects 0 < alpha < 1, got {alpha!r}.")
-
-

@@ -18,9 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import kernel
 from banditgrad.penalties import ElasticNet
-from banditgrad.rows import dot
 from banditgrad.solvers.newton.descent import Descent
 
 Vector = NDArray[np.float64]
@@ -59,9 +57,14 @@ class Continuation(abc.ABC):
     def _weight(self, descent: Descent) -> float:
         """About how much F at this level changes on the way to the next."""
 
+    def descend(self, begin: Callable[[Any, Vector], Descent]) -> Descent:
+        """The descent on the problem of this level, from the point on."""
+        self._descent = self._descent or begin(self.problem, self.w)
+        return self._descent
+
     def step(self, begin: Callable[[Any, Vector], Descent]) -> None:
         """A step on the problem of this level; once near its minimiser, to the next."""
-        self._descent = descent = self._descent or begin(self.problem, self.w)
+        descent = self.descend(begin)
         cautious = descent.caution > 0.0  # then little is promised anywhere
         descent.step(TOL)
         self.w = descent.w
@@ -122,16 +125,4 @@ def _levels(last: float, most: float) -> list[float]:
 def _widths(problem: Any, w: Vector) -> list[float]:
     if not hasattr(problem.loss, "smoothed"):
         return [0.0]
-    residuals = np.empty(problem.n)
-    _residuals(problem.parts, w, residuals)
-    return _levels(float(problem.loss.width()), float(np.median(residuals)))
-
-
-@kernel
-def _residuals(parts, w, out):
-    """|<x_i, w> - y_i|."""
-    zero = True
-    for j in range(w.size):
-        zero = zero and w[j] == 0.0
-    for i in range(out.size):
-        out[i] = abs((0.0 if zero else dot(parts.rows, i, w)) - parts.terms.targets[i])
+    return _levels(float(problem.loss.width()), float(np.median(problem.residuals(w))))

@@ -239,8 +239,10 @@ class Descent:
 
 
 def _most_curved(problem: Any, view: View) -> Any:
-    """Upper bounds on the view's bends."""
+    """Upper bounds on the view's bends, or where the loss has none, bends of a model without features."""
     weights = 1.0 / problem.n if view.all else view.weights
+    if not problem.bounded_curvature:
+        return weights * (problem.curvatures if view.all else problem.curvatures[view.chosen])
     if problem.sample_weight is not None:
         weights = weights * (problem.sample_weight if view.all else problem.sample_weight[view.chosen])
     return float(problem.loss.curvature()) * weights

@@ -55,11 +55,11 @@ class Dual:
     @staticmethod
     def suits(problem: Any) -> bool:
         """Whether it can be tried; its order does not suit files and costs long rows their speed, but where they are
-        fewer than the features there are few of them."""
+        fewer than the features there are few of them. Losses without a bound on their curvature overflow on the way."""
         (l1, l2), rows = problem.shrinkage, problem.parts.rows
         entries = rows.data if isinstance(rows, Csr) else rows.matrix
         suitable = isinstance(rows, Csr) or problem.n < problem.d
-        return l1 == 0.0 and l2 > 0.0 and suitable and not is_memory_mapped(entries)
+        return problem.bounded_curvature and l1 == 0.0 and l2 > 0.0 and suitable and not is_memory_mapped(entries)
 
     @property
     def begun(self) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._random import new_stream
-from banditgrad.losses import Squared
+from banditgrad.losses import Squared, has_kinks
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
 from banditgrad.solvers.newton.columns import ColumnCurvature
 from banditgrad.solvers.newton.continuation import Continuation, Strengths, Widths
@@ -25,6 +25,7 @@ from banditgrad.solvers.newton.costs import OVERHEAD, Costs
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.descent import Descent
 from banditgrad.solvers.newton.dual import Dual
+from banditgrad.solvers.newton.kinks import SmoothedDescent, without_kinks
 from banditgrad.solvers.newton.matrix_free import RowCurvature
 from banditgrad.solvers.newton.memory import Memory
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
@@ -95,6 +96,10 @@ class SampledNewtonState:
         full, w = kind.cost(self.costs) / self.costs.look, self.w if w is None else w
         return Descent(problem or self.problem, view, kind(view, self._stream), share, w, full=full, hold=hold)
 
+    def begin_anew(self, problem: Any, w: Vector) -> Descent:
+        """On all rows of a problem that differs in its loss or penalty."""
+        return self.begin(View(problem), w, problem)
+
 
 @dataclass(frozen=True, eq=False)
 class SampledNewton(Solver):
@@ -105,7 +110,8 @@ class SampledNewton(Solver):
     or, where samples tell too little, on the pairs of L-BFGS. Sparse rows with `SquaredL2` that are too many for a
     matrix and fewer than 80 times the features begin with sweeps in the dual, in random order; about n rows of them
     count as one pass, too. There is no step size.
-    Takes penalties with a closed form: `Zero`, `L1`, `SquaredL2`, `ElasticNet`.
+    Takes penalties with a closed form: `Zero`, `L1`, `SquaredL2`, `ElasticNet`. Losses with a kink, `Hinge` and
+    `Quantile`, are approached by smoothed ones, down to a billionth of the scale of their residuals.
     """
 
     def rows_per_step(self, problem: Any) -> int:
@@ -118,9 +124,10 @@ class SampledNewton(Solver):
         if problem.shrinkage is None:
             who = type(problem.penalty).__name__
             raise TypeError(f"SampledNewton takes Zero, L1, SquaredL2 and ElasticNet, got {who}. Use ProxSvrg with it.")
-        return SampledNewtonState(problem, w, seed)
+        return SampledNewtonState(without_kinks(problem), w, seed)
 
     def advance(self, problem: Any, state: SampledNewtonState, sampler: Any, steps: int) -> int:
+        problem = state.problem
         if steps == 0:
             _compile(problem, state, sampler)
         for done in range(steps):
@@ -151,6 +158,9 @@ class SampledNewton(Solver):
         return super().feedback(problem, state) if state.seen is None else state.seen.feedback()
 
     def known(self, problem: Any, state: SampledNewtonState) -> Known | None:
+        if has_kinks(problem.loss):
+            descent = state.descent if state.path is None else state.path.descend(state.begin_anew)
+            return None if descent is None else SmoothedDescent(problem, descent)
         return None if state.led_nowhere else state.seen
 
 
@@ -175,7 +185,7 @@ def _step(problem: Any, state: SampledNewtonState, descent: Descent) -> None:
 
 def _step_along(path: Continuation, state: SampledNewtonState) -> None:
     """A step on an easier problem; w moves only if nothing better is known."""
-    path.step(lambda problem, w: state.begin(View(problem), w, problem))
+    path.step(state.begin_anew)
     if state.descent is None:
         state.w = path.w
     elif path.ended:
