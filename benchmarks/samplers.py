@@ -2,7 +2,7 @@
 
 python benchmarks/samplers.py                                      everything, ten seeds: many hours
 python benchmarks/samplers.py --rows 4000 --seeds 3 --passes 20 --sparse    a part of each set, in minutes
-python benchmarks/samplers.py ... --show                           what the journal has, also of older code; runs nothing
+python benchmarks/samplers.py ... --show                           what the journal has, of older code too; runs nothing
 
 Writes page.html, with charts, and CSV files to --out, and the tables of docs/samplers.md with --document. What was done
 is kept in --out/journal.jsonl: stopped, it goes on where it was, unless data, settings or the package's code changed.

@@ -1,1 +1,1 @@
-"""Samplers beside each other: solvers × data × objectives, what they reach, what they cost, and whether it is chance."""
+"""Samplers beside each other: solvers × data × objectives, what they reach and cost, and whether it is chance."""

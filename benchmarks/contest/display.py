@@ -70,11 +70,11 @@ def summary(cells: Sequence[Cell], draws: dict[str, float]) -> Table:
             "draw, ns",
         ],
         rows,
-        f"Mean ranks over {first.problems} problems (set × objective × solver), 1 is best; ranks that differ by less than "
-        f"{first.difference:.1f} are not told apart (Nemenyi, 5 %). Friedman's p for the four: {friedman}. p: Wilcoxon's "
-        f"test of F − F* at the end against {REFERENCE}, Holm's correction. Dynamic regret: Σ V_e over the least possible "
-        "of each moment, less 1, the median over problems. Worst: the largest V_e over that of uniform draws at any time. "
-        "Pass: CPU time over that with uniform draws. Draw: with its p and its update, n = 50,000.",
+        f"Mean ranks over {first.problems} problems (set × objective × solver), 1 is best; ranks that differ by less "
+        f"than {first.difference:.1f} are not told apart (Nemenyi, 5 %). Friedman's p for the four: {friedman}. p: "
+        f"Wilcoxon's test of F − F* at the end against {REFERENCE}, Holm's correction. Dynamic regret: Σ V_e over the least "
+        "possible of each moment, less 1, the median over problems. Worst: the largest V_e over that of uniform draws at any "
+        "time. Pass: CPU time over that with uniform draws. Draw: with its p and its update, n = 50,000.",
     )
 
 
@@ -145,8 +145,8 @@ def report(cells: Sequence[Cell], draws: dict[str, float], settings: Settings) -
         tables.append(Table(f"{one.title}: {name}", one.header, one.rows, one.caption))
     return Report(
         "Samplers under one roof",
-        "Every sampler with every solver on real data: what is reached after how many passes and how much processor time, "
-        "how far the variance is from the least possible, and whether differences could be chance.\n\n"
+        "Every sampler with every solver on real data: what is reached after how many passes and how much processor "
+        "time, how far the variance is from the least possible, and whether differences could be chance.\n\n"
         + words(settings),
         figures=figures(cells),
         tables=[*tables, *detail(cells)],
@@ -162,9 +162,9 @@ def words(settings: Settings) -> str:
     form = ", dense rows stored as sparse ones" if settings.sparse else ""
     return (
         f"Settings: {len(settings.sets)} sets ({', '.join(settings.sets)}), {rows}{form}; objectives "
-        f"{', '.join(settings.objectives)}, λ = 1e-4; solvers {', '.join(settings.solvers)} with the step that each finds; "
-        f"{settings.passes:g} passes, {settings.seeds} seeds, a record every half pass. CPU seconds are passes times those "
-        "of one pass, measured apart with the samplers taking turns."
+        f"{', '.join(settings.objectives)}, λ = 1e-4; solvers {', '.join(settings.solvers)} with the step that each "
+        f"finds; {settings.passes:g} passes, {settings.seeds} seeds, a record every half pass. CPU seconds are passes times "
+        "those of one pass, measured apart with the samplers taking turns."
     )
 
 

@@ -2,8 +2,8 @@
 
     p = Σ_e θ_e p^e,    θ_e ∝ exp(-γ_t Σ_s a_i / (p_i^e p_i)),    γ_t = √(ln E / Σ_s Σ_e θ_e (a_i / (p_i^e p_i))²)
 
-Expert e is `Osmd` with the rate 4^e; all learn from every draw, with the p that it was made with. The vote weighs them by
-their variances so far, estimated from the same draws.
+Expert e is `Osmd` with the rate 4^e; all learn from every draw, with the p that it was made with. The vote weighs them
+by their variances so far, estimated from the same draws.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Online stochastic mirror descent on V_e(p) = Σ a_i / p_i over all p >= α/n, with the entropy as mirror map:
 
-    on drawing i:  p_i ← p_i · exp(η a_i / p_i³),    then p ← max(α/n, c p) with Σ p = 1, the closest point that is allowed.
+    on drawing i:  p_i ← p_i · exp(η a_i / p_i³),    then p ← max(α/n, c p) with Σ p = 1, the closest allowed.
 
 The multiplicative step is that of MABS. What differs is the floor, which MABS mixes in and this projects to: an item at
 the floor starts again from there, so that a long past does not hold it down.

@@ -139,7 +139,7 @@ class SafeBounds(Sampler):
         n, L = setup.n, require(setup.smoothness, "SafeBounds", "smoothness", "the L_i")
         seen = np.zeros(n, SEEN)
         seen["norm"] = NONE
-        state = SafeBoundsState(
+        return SafeBoundsState(
             **equal_weights(setup),
             seen=seen,
             bounds=np.full(n, np.inf) if setup.bounds is None else np.sqrt(setup.bounds),
@@ -150,4 +150,3 @@ class SafeBounds(Sampler):
             theta=float(self.theta),
             learns_step=self.step_size is None,
         )
-        return state
