@@ -72,9 +72,9 @@ def summary(cells: Sequence[Cell], draws: dict[str, float]) -> Table:
         rows,
         f"Mean ranks over {first.problems} problems (set × objective × solver), 1 is best; ranks that differ by less "
         f"than {first.difference:.1f} are not told apart (Nemenyi, 5 %). Friedman's p for the four: {friedman}. p: "
-        f"Wilcoxon's test of F − F* at the end against {REFERENCE}, Holm's correction. Dynamic regret: Σ V_e over the least "
-        "possible of each moment, less 1, the median over problems. Worst: the largest V_e over that of uniform draws at any "
-        "time. Pass: CPU time over that with uniform draws. Draw: with its p and its update, n = 50,000.",
+        f"Wilcoxon's test of F − F* at the end against {REFERENCE}, Holm's correction. Dynamic regret: Σ V_e over the "
+        "least possible of each moment, less 1, the median over problems. Worst: the largest V_e over that of uniform "
+        "draws at any time. Pass: CPU time over that with uniform draws. Draw: with its p and its update, n = 50,000.",
     )
 
 
@@ -163,8 +163,8 @@ def words(settings: Settings) -> str:
     return (
         f"Settings: {len(settings.sets)} sets ({', '.join(settings.sets)}), {rows}{form}; objectives "
         f"{', '.join(settings.objectives)}, λ = 1e-4; solvers {', '.join(settings.solvers)} with the step that each "
-        f"finds; {settings.passes:g} passes, {settings.seeds} seeds, a record every half pass. CPU seconds are passes times "
-        "those of one pass, measured apart with the samplers taking turns."
+        f"finds; {settings.passes:g} passes, {settings.seeds} seeds, a record every half pass. CPU seconds are passes "
+        "times those of one pass, measured apart with the samplers taking turns."
     )
 
 
