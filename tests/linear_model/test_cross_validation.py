@@ -160,7 +160,7 @@ def test_patience_ends_a_path_that_has_peaked(cancer):
         ({"selection": "worst"}, "selection must be"),
         ({"patience": 0}, "patience"),
         ({"alphas": []}, "alphas"),
-        ({"loss": "hinge"}, "expects loss"),
+        ({"loss": "perceptron"}, "expects loss"),
     ],
 )
 def test_bad_choices_are_named(cancer, wrong, message):

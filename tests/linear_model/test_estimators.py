@@ -240,7 +240,7 @@ def test_partial_fit_refuses(rows, settings, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "hinge"}, 'expects loss="log_loss" or "squared_hinge"'),
+        ({"loss": "perceptron"}, 'expects loss="log_loss" or "squared_hinge" or "hinge"'),
         ({"penalty": "l3"}, "penalty must be one of"),
         ({"alpha": -1.0}, "alpha must be a number from 0"),
         ({"alpha": "0.1"}, "alpha must be a number"),

@@ -52,7 +52,7 @@ HUGE = 10**400
         ({"coef": [[None, 1.0, 1.0]]}, "coef holds what is not a finite number"),
         ({"intercept": [HUGE]}, "intercept holds what is not a finite number"),
         ({"settings": {"alpha": HUGE}}, "alpha must be a number"),
-        ({"settings": {"loss": "hinge"}}, "expects loss="),
+        ({"settings": {"loss": "perceptron"}}, "expects loss="),
         ({"n_features": HUGE}, "n_features is 1000"),
         ({"n_iter": "x"}, "n_iter is x"),
         ({"classes": [1, HUGE]}, "classes"),
