@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from banditgrad._jit import kernel
-from banditgrad.losses import has_kinks
+from banditgrad.losses import can_be_smoothed, has_kinks
 from banditgrad.rows import add, dot
 
 Vector = NDArray[np.float64]
@@ -42,7 +42,7 @@ def duality_gap(problem: Any, w: Vector) -> float:
 def _least_gap(problem: Any, w: Vector) -> float:
     """For a loss with kinks: the least gap that the slopes of smoothed losses show."""
     loss, n = problem.loss, problem.n
-    if not (hasattr(loss, "smoothed") and hasattr(loss, "kink") and any(problem.shrinkage)):
+    if not (can_be_smoothed(loss) and any(problem.shrinkage)):
         return math.inf
     values, margins, slopes = np.empty(n), np.empty(n), np.empty(n)
     _terms_and_margins(problem.parts, w, values, margins)

@@ -78,3 +78,46 @@ def test_usual_residuals_need_no_smoother_problem(rng):
         bg.minimise(bg.Problem(X, y, loss, bg.L1(1e-3)), passes=20, seed=0) for loss in (bg.Huber(), Straight())
     )
     np.testing.assert_array_equal(huber.history.value, straight.history.value)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_by_default_hinges_on_raw_columns_are_minimised_as_a_linear_programme_is(seed):
+    from scipy.optimize import linprog
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    signs, alpha = 2.0 * y - 1.0, 1e-2
+    (n, d), rows = X.shape, signs[:, None] * np.c_[X, np.ones(len(X))]
+    # w = u - v: min Σ ξ / n + α Σ (u + v)  subject to  ξ >= 1 - y (X w + c),  u, v, ξ >= 0
+    costs = np.r_[np.full(2 * d, alpha), 0.0, np.full(n, 1.0 / n)]
+    sides = np.hstack([-rows[:, :d], rows[:, :d], -rows[:, d:], -np.eye(n)])
+    bounds = [(0.0, None)] * (2 * d) + [(None, None)] + [(0.0, None)] * n
+    least = linprog(costs, A_ub=sides, b_ub=np.full(n, -1.0), bounds=bounds).fun
+    problem = bg.Problem(X, signs, bg.Hinge(), bg.L1(alpha), fit_intercept=True)
+    assert bg.minimise(problem, passes=300, seed=seed).value <= least * (1.0 + 1e-6)
+
+
+def test_kinks_that_nothing_smooths_are_left_to_sgd():
+    from banditgrad.solvers import automatic_solver
+
+    class Absolute(NamedTuple):
+        """|z - y|"""
+
+        scale: float = 1.0
+
+        def value(self, z, y):
+            return self.scale * abs(z - y)
+
+        def derivative(self, z, y):
+            return self.scale if z > y else -self.scale
+
+        def curvature(self):
+            return np.inf
+
+        def slope_bound(self):
+            return self.scale
+
+    X, y = np.eye(3), np.ones(3)
+    assert isinstance(automatic_solver(bg.Problem(X, y, Absolute())), bg.ProxSgd)
+    assert isinstance(automatic_solver(bg.Problem(X, y, bg.Hinge())), bg.SampledNewton)
+    assert isinstance(automatic_solver(bg.Problem(X, y, bg.Quantile())), bg.SampledNewton)

@@ -1,6 +1,14 @@
 """Losses φ(z, y) of a margin z = <x_i, w> and a target y."""
 
-from banditgrad.losses.base import Expandable, Loss, LossTraits, Smoothable, TwiceDifferentiable, has_kinks
+from banditgrad.losses.base import (
+    Expandable,
+    Loss,
+    LossTraits,
+    Smoothable,
+    TwiceDifferentiable,
+    can_be_smoothed,
+    has_kinks,
+)
 from banditgrad.losses.classification import (
     ComplementaryLogLog,
     Hinge,
@@ -31,5 +39,6 @@ __all__ = [
     "SquaredHinge",
     "Tweedie",
     "TwiceDifferentiable",
+    "can_be_smoothed",
     "has_kinks",
 ]

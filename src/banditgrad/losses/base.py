@@ -89,6 +89,11 @@ def has_kinks(loss: Any) -> bool:
     return not math.isfinite(loss.curvature()) and not hasattr(loss, "second_derivative")
 
 
+def can_be_smoothed(loss: Any) -> bool:
+    """Whether a loss with kinks offers what `Kinked` says."""
+    return hasattr(loss, "smoothed") and hasattr(loss, "kink")
+
+
 def expect_signs(loss: Any, y: NDArray[np.float64]) -> None:
     if not (np.abs(y) == 1.0).all():
         labels = np.unique(y)

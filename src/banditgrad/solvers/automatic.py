@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from banditgrad.losses import can_be_smoothed, has_kinks
 from banditgrad.rows import Dense
 from banditgrad.solvers.base import Solver
 from banditgrad.solvers.newton import SampledNewton
 from banditgrad.solvers.newton.costs import Costs
+from banditgrad.solvers.prox_sgd import ProxSgd
 from banditgrad.solvers.svrg import ProxSvrg
 
 UNLIKE = 4.0  # mean(L) / mean(√L)²: what the best p gains on the L_i
@@ -16,9 +18,14 @@ UNLIKE = 4.0  # mean(L) / mean(√L)²: what the best p gains on the L_i
 def automatic_solver(problem: Any) -> Solver:
     """`SampledNewton` where it can be; `ProxSvrg` also on long dense rows that are very unlike.
 
-    There every look at all rows is dear and shows mostly what the few longest rows do.
+    There every look at all rows is dear and shows mostly what the few longest rows do. `ProxSgd` where the loss has a
+    kink that nothing smooths: near it variance does not vanish.
     """
-    if problem.shrinkage is None or not hasattr(problem.loss, "second_derivative"):
+    loss = problem.loss
+    kinked = has_kinks(loss)
+    if kinked and not can_be_smoothed(loss):
+        return ProxSgd()
+    if problem.shrinkage is None or not (kinked or hasattr(loss, "second_derivative")):
         return ProxSvrg()
     L = problem.smoothness
     unlike = L is not None and L.mean() > UNLIKE * np.sqrt(L).mean() ** 2

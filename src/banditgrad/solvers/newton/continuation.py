@@ -65,9 +65,9 @@ class Continuation(abc.ABC):
     def step(self, begin: Callable[[Any, Vector], Descent]) -> None:
         """A step on the problem of this level; once near its minimiser, to the next."""
         descent = self.descend(begin)
-        cautious = descent.caution > 0.0  # then little is promised anywhere
+        caution = descent.caution
         descent.step(TOL)
-        self.w = descent.w
+        self.w, cautious = descent.w, max(caution, descent.caution) > 0.0  # then little is promised anywhere
         if descent.settled or not (cautious or descent.predicted > NEAR * self._weight(descent)):
             self._go_on()
 
@@ -125,4 +125,8 @@ def _levels(last: float, most: float) -> list[float]:
 def _widths(problem: Any, w: Vector) -> list[float]:
     if not hasattr(problem.loss, "smoothed"):
         return [0.0]
-    return _levels(float(problem.loss.width()), float(np.median(problem.residuals(w))))
+    residuals = problem.residuals(w)
+    levels = _levels(float(problem.loss.width()), float(np.median(residuals)))
+    if residuals.min() >= levels[0]:  # as of a hinge at zero: no row would be curved
+        levels.insert(0, RATIO * levels[0])
+    return levels

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from banditgrad._jit import kernel
-from banditgrad.losses import has_kinks
+from banditgrad.losses import can_be_smoothed, has_kinks
 from banditgrad.solvers.newton.descent import Descent
 
 FINEST = 1e-9  # of the scale of residuals: the last width that a kink is smoothed to
@@ -19,7 +19,7 @@ def without_kinks(problem: Any) -> Any:
     """The problem, or one with its loss smoothed as little as second derivatives can be computed with."""
     if not has_kinks(problem.loss):
         return problem
-    if not (hasattr(problem.loss, "smoothed") and hasattr(problem.loss, "kink")):
+    if not can_be_smoothed(problem.loss):
         raise TypeError(
             f"SampledNewton needs second derivatives, which {type(problem.loss).__name__} does not have. Use Sgd or "
             "ProxSgd with it, or give it the methods width, smoothed and kink."
