@@ -9,7 +9,7 @@ import banditgrad as bg
 import reference
 from banditgrad._random import new_stream
 from banditgrad.minimise import _two_seeds
-from banditgrad.solvers.reduced import MARGIN, SLOPE, FixedBins, GeometricBins, TruncatedBins
+from banditgrad.solvers.parts.bins import FixedBins, GeometricBins, TruncatedBins
 from hard import hard_minimum, hard_problems, minimiser
 from iterates import last_iterate
 from tables import LOSSES, PENALTIES
@@ -86,8 +86,8 @@ def test_sagas_table_has_slope_and_margin_of_each_rows_last_draw(small_data, rng
     for i in draws:
         margins[i] = X[i] @ solver.iterate(problem, state)
         assert solver.advance(problem, state, sampling, 1) == 1
-    np.testing.assert_allclose(state.table[:, MARGIN], margins, atol=1e-12)
-    np.testing.assert_allclose(state.table[:, SLOPE], reference.loss_derivative("Logistic", margins, y), atol=1e-12)
+    np.testing.assert_allclose(state.table["margin"], margins, atol=1e-12)
+    np.testing.assert_allclose(state.table["slope"], reference.loss_derivative("Logistic", margins, y), atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse"])
