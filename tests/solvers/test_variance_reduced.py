@@ -64,7 +64,7 @@ def test_equal_to_the_plain_loop_index_for_index(small_data, rng, name, penalty,
 
 
 @pytest.mark.parametrize("name", ["Saga", "ProxSvrg", "LSvrg"])
-def test_so_it_is_in_lots_of_many_rows(rng, name):
+def test_so_it_is_in_blocks_of_many_rows(rng, name):
     """With n = 60 a block is one row; here it is eleven."""
     X = rng.standard_normal((700, 12)) * (rng.random((700, 12)) < 0.3)
     y = np.where(X @ rng.standard_normal(12) + rng.standard_normal(700) > 0, 1.0, -1.0)

@@ -30,7 +30,7 @@ from banditgrad.solvers.newton.view import View
 from banditgrad.solvers.parts.iterates.base import flushed
 from banditgrad.solvers.parts.iterates.variance_reduced import new_iterate, set_out
 from banditgrad.solvers.parts.minibatch import Minibatch, new_minibatch
-from banditgrad.solvers.parts.step_size.smoothness import SmoothnessRule, first_step, new_rule
+from banditgrad.solvers.parts.step_size.smoothness import SmoothnessRule, first_step, smoothness_rule
 from banditgrad.solvers.svrg import BURST, DONE, NOISE, inner_loop
 
 Vector = NDArray[np.float64]
@@ -77,7 +77,7 @@ class Loop:
             iterate=new_iterate(problem, np.zeros(problem.dimension), self._safe, mean=True),
             table=np.zeros(problem.n, TABLE),
             minibatch=new_minibatch(problem.n, 1),
-            rule=new_rule(problem, step_size, means=True),
+            rule=smoothness_rule(problem, step_size, means=True),
             noise=np.zeros(1, NOISE),
         )
 
@@ -158,13 +158,13 @@ class Loop:
         iterate = self.state.iterate
         iterate.w[:], iterate.g[:], iterate.total[:] = w, gradient, 0.0
         self.state.noise[:] = 0.0
-        set_out(iterate, float(iterate.clock["step"][0]))
+        set_out(iterate, float(iterate.clock["gamma"][0]))
 
     def _slow_down(self) -> None:
         rule, clock = self.state.rule, self.state.iterate.clock
         if rule.automatic:
-            clock["step"] = max(clock["step"][0] / RETREAT, self._safe)
-            rule.measured["smoothness"] = rule.safety / clock["step"]
+            clock["gamma"] = max(clock["gamma"][0] / RETREAT, self._safe)
+            rule.measured["smoothness"] = rule.safety / clock["gamma"]
 
 
 @kernel

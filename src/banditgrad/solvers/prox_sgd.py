@@ -18,7 +18,7 @@ from banditgrad.solvers.base import BAD_INDEX, Solver
 from banditgrad.solvers.parts.iterates.base import flushed
 from banditgrad.solvers.parts.iterates.proximal import Eager, new_eager, new_proximal
 from banditgrad.solvers.parts.minibatch import Minibatch, check_batch_size, estimate, new_minibatch, next_minibatch
-from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, new_rule
+from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, schedule_or_distance
 
 
 class ProxSgdState(NamedTuple):
@@ -64,7 +64,7 @@ class ProxSgd(Solver):
             raise TypeError(f"ProxSgd expects geometry=Euclidean() or geometry=PNorm(p), got {self.geometry!r}.")
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> ProxSgdState | PNormState:
-        rule = new_rule(problem, self.step_size, w, self.batch_size)
+        rule = schedule_or_distance(problem, self.step_size, w, self.batch_size)
         minibatch, time = new_minibatch(problem.n, self.batch_size), np.zeros(1, np.int64)
         if isinstance(self.geometry, Euclidean):
             return ProxSgdState(new_proximal(problem, w), rule, minibatch, time)

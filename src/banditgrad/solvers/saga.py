@@ -19,11 +19,11 @@ from banditgrad.solvers.parts.step_size.smoothness import bursts
 from banditgrad.solvers.parts.variance_reduction import (
     ReducedState,
     VarianceReduced,
-    begin_anew,
     difference,
     leapt,
     new_state,
     stabilise,
+    start_over,
     step_limit,
     weigh,
 )
@@ -65,7 +65,7 @@ def _saga(parts, state, sampler, steps):
         if not (abs(z) < np.inf and energy < np.inf):
             if not automatic:
                 return step
-            go_back(state.safeguard, iterate.w, iterate.clock[0].step)
+            go_back(state.safeguard, iterate.w, iterate.clock[0].gamma)
             _begin_anew(parts, state)
             continue
         factor = weigh(parts, state, i, z, change, energy, step_limit(state))  # change / (n p_i)
@@ -84,7 +84,7 @@ def _watch(parts, state, sampler):
     watch.until -= 1
     if watch.until <= 0:
         iterate.flush()
-        if approve(safeguard, iterate.w, objective(parts, safeguard, iterate.w), watch.gap, iterate.clock[0].step):
+        if approve(safeguard, iterate.w, objective(parts, safeguard, iterate.w), watch.gap, iterate.clock[0].gamma):
             check_later(safeguard, min(watch.gap + watch.gap // 2, LONGEST_GAP * parts.norms2.size))
         else:
             _begin_anew(parts, state)
@@ -96,7 +96,7 @@ def _watch(parts, state, sampler):
 @inline
 def _begin_anew(parts, state):
     """Go on from w: all w̃_i are w."""
-    begin_anew(parts, state)
+    start_over(parts, state)
     full_gradient(parts, state.iterate.w, state.table, state.iterate.g, False)
     state.iterate.resume()
 

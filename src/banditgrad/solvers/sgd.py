@@ -12,7 +12,7 @@ from banditgrad.solvers.base import BAD_INDEX, Solver
 from banditgrad.solvers.parts.iterates.base import flushed
 from banditgrad.solvers.parts.iterates.subgradient import new_subgradient
 from banditgrad.solvers.parts.minibatch import Minibatch, check_batch_size, estimate, new_minibatch, next_minibatch
-from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, new_rule
+from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, schedule_or_distance
 
 
 class SgdState(NamedTuple):
@@ -48,7 +48,9 @@ class Sgd(Solver):
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> SgdState:
         _, l2 = problem.shrinkage or (0.0, 0.0)
-        rule = new_rule(problem, self.step_size, w, self.batch_size, longest=0.5 / l2 if l2 > 0.0 else math.inf)
+        rule = schedule_or_distance(
+            problem, self.step_size, w, self.batch_size, longest=0.5 / l2 if l2 > 0.0 else math.inf
+        )
         iterate = new_subgradient(problem, w, rule, average=self.average is not None)
         return SgdState(iterate, rule, new_minibatch(problem.n, self.batch_size), np.zeros(1, np.int64))
 

@@ -21,7 +21,7 @@ from banditgrad.rows import add, dot
 from banditgrad.solvers.base import BAD_INDEX, Solver
 from banditgrad.solvers.parts.iterates.proximal import Eager, new_eager
 from banditgrad.solvers.parts.minibatch import Minibatch, check_batch_size, estimate, new_minibatch, next_minibatch
-from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, new_rule
+from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, schedule_or_distance
 
 Vector = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ class Sqn(Solver):
         pairs = SecantPairs(np.zeros((m, d)), np.zeros((m, d)), np.zeros(m), np.zeros(m), np.zeros(1, RING))
         return SqnState(
             iterate=new_eager(problem, w, proximal=False),
-            rule=new_rule(problem, self.step_size, w, self.batch_size),
+            rule=schedule_or_distance(problem, self.step_size, w, self.batch_size),
             minibatch=new_minibatch(problem.n, self.batch_size),
             time=np.zeros(1, np.int64),
             direction=np.zeros(d),

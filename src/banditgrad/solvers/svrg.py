@@ -23,11 +23,11 @@ from banditgrad.solvers.parts.step_size.smoothness import SmoothnessRule, bursts
 from banditgrad.solvers.parts.step_size.stability import Stability
 from banditgrad.solvers.parts.variance_reduction import (
     VarianceReduced,
-    begin_anew,
     difference,
     leapt,
     new_state,
     stabilise,
+    start_over,
     step_limit,
     weigh,
 )
@@ -68,7 +68,7 @@ class SnapshotMethod(VarianceReduced):
         state = new_state(problem, self.step_size, w, means=self.wants_mean())
         return SnapshotState(
             *state,
-            bins=self.bins(problem, float(state.iterate.clock["step"][0])),
+            bins=self.bins(problem, float(state.iterate.clock["gamma"][0])),
             bin=np.zeros(1, BIN),
             snapshot=np.zeros(w.size),
             stream=new_stream(seed),
@@ -141,7 +141,7 @@ def _svrg(parts, state, sampler, steps):
         if end == NOT_FINITE:
             if not state.rule.automatic:
                 return done
-            go_back(safeguard, iterate.w, iterate.clock[0].step)
+            go_back(safeguard, iterate.w, iterate.clock[0].gamma)
             _begin_anew(parts, state)
             done += 1
         elif end == BURST and leapt(parts, state):
@@ -186,7 +186,7 @@ def _take_snapshot(parts, state, sampler):
     value = full_gradient(parts, snapshot, state.table, iterate.g, automatic)
     if automatic:
         value += penalty_cost(safeguard.penalty, snapshot, safeguard.penalised)
-        if not approve(safeguard, snapshot, value, this_bin.length, iterate.clock[0].step):
+        if not approve(safeguard, snapshot, value, this_bin.length, iterate.clock[0].gamma):
             for j in range(snapshot.size):
                 iterate.w[j] = snapshot[j]
             _begin_anew(parts, state)
@@ -202,7 +202,7 @@ def _take_snapshot(parts, state, sampler):
 @inline
 def _begin_anew(parts, state):
     """Go on from w, which is to be the snapshot."""
-    begin_anew(parts, state)
+    start_over(parts, state)
     state.bin[0].left = 0
     state.bin[0].length = 0
     state.iterate.resume()

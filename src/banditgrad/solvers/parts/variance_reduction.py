@@ -31,8 +31,8 @@ from banditgrad.solvers.parts.step_size.smoothness import (
     largest_second,
     measure,
     new_interval,
-    new_rule,
     set_step,
+    smoothness_rule,
 )
 from banditgrad.solvers.parts.step_size.stability import Stability, find_limit, new_stability
 
@@ -68,7 +68,7 @@ class ReducedState(NamedTuple):
 
 def new_state(problem: Any, step_size: Any, w: Vector, *, means: bool = False) -> ReducedState:
     """`means`: whether snapshots are means."""
-    rule = new_rule(problem, step_size, means=means)
+    rule = smoothness_rule(problem, step_size, means=means)
     rule.measured["caution"] = SAFETY / rule.safety  # until there is a mean
     return ReducedState(
         iterate=new_iterate(problem, w, first_step(problem, step_size), mean=means),
@@ -114,7 +114,7 @@ def stabilise(parts, state, sampler):
     """Find the longest stable step anew; w is up to date."""
     find_limit(state.stability, parts, state.table, sampler)
     limit = state.stability.limit[0]
-    if limit < state.iterate.clock[0].step:
+    if limit < state.iterate.clock[0].gamma:
         state.iterate.change_step(limit)
 
 
@@ -125,12 +125,12 @@ def leapt(parts, state):
     iterate.flush()
     if objective(parts, state.safeguard, iterate.w) <= best + LEAP * abs(best):
         return False
-    go_back(state.safeguard, iterate.w, iterate.clock[0].step)
+    go_back(state.safeguard, iterate.w, iterate.clock[0].gamma)
     return True
 
 
 @inline
-def begin_anew(parts, state):
+def start_over(parts, state):
     """Go on from another w, with the step that the safeguard allows."""
     iterate = state.iterate
     for j in range(iterate.total.size):

@@ -25,7 +25,7 @@ from banditgrad.solvers.parts.iterates.base import lazy_strengths, segment_lengt
 
 Vector = NDArray[np.float64]
 
-CLOCK = np.dtype([("step", "i8"), ("before", "i8")])  # steps made in this segment, and before it
+CLOCK = np.dtype([("now", "i8"), ("before", "i8")])  # steps made in this segment, and before it
 PRODUCTS = np.dtype([("P", "f8"), ("inverse_P", "f8"), ("C", "f8"), ("D", "f8")])  # D: of `subgradient`
 
 SMALLEST_P = 1e-100
@@ -49,9 +49,9 @@ class Eager(NamedTuple):
     def penalise(self, gamma):
         """Let the penalty make its part of a step."""
         w, clock = self.w, self.clock[0]
-        clock.step += 1
+        clock.now += 1
         for j in range(self.weighted_sum.size):
-            self.weighted_sum[j] += clock.step * w[j]
+            self.weighted_sum[j] += clock.now * w[j]
         if self.proximal:
             for j in range(self.penalised):
                 w[j] = self.penalty.prox(w[j], gamma)
@@ -78,7 +78,7 @@ class LazyProximal(NamedTuple):
     seen: NDArray[np.uint32]  # the step of the segment up to which a coordinate is up to date
 
     def margin(self, rows, i):
-        now, w = self.clock[0].step, self.w
+        now, w = self.clock[0].now, self.w
         z = w[w.size - 1] if rows.intercept != 0.0 else 0.0
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
@@ -96,7 +96,7 @@ class LazyProximal(NamedTuple):
     def flush(self):
         clock = self.clock[0]
         for j in range(self.seen.size):
-            self.w[j] = _after_steps(self.products, self.w[j], self.seen[j], clock.step)
+            self.w[j] = _after_steps(self.products, self.w[j], self.seen[j], clock.now)
             self.seen[j] = 0
         new_segment(clock)
 
@@ -113,23 +113,19 @@ def _after_steps(products, w, a, b):
 @inline
 def log_step(products, clock, alpha, beta, smallest):
     """Enter a step |w| ← α |w| - β in the table; True when the segment must end."""
-    s = clock.step
+    s = clock.now
     product = alpha * products[s].P
     products[s + 1].P = product
     products[s + 1].inverse_P = 1.0 / product
     products[s + 1].C = products[s].C + beta * products[s + 1].inverse_P
-    clock.step = s + 1
+    clock.now = s + 1
     return s + 2 == products.size or product < smallest
 
 
 @inline
 def new_segment(clock):
-    clock.before += clock.step
-    clock.step = 0
-
-
-def new_clock() -> NDArray[np.void]:
-    return np.zeros(1, CLOCK)
+    clock.before += clock.now
+    clock.now = 0
 
 
 def new_products(problem: Any) -> NDArray[np.void]:
@@ -140,7 +136,7 @@ def new_products(problem: Any) -> NDArray[np.void]:
 
 def new_eager(problem: Any, w: Vector, *, proximal: bool, average: bool = False) -> Eager:
     weighted_sum = np.zeros(w.size if average else 0)
-    return Eager(problem.penalty, problem.d, proximal, w, weighted_sum, new_clock())
+    return Eager(problem.penalty, problem.d, proximal, w, weighted_sum, np.zeros(1, CLOCK))
 
 
 def new_proximal(problem: Any, w: Vector) -> Any:
@@ -148,4 +144,4 @@ def new_proximal(problem: Any, w: Vector) -> Any:
     strengths = lazy_strengths(problem)
     if strengths is None:
         return new_eager(problem, w, proximal=True)
-    return LazyProximal(*strengths, w, new_clock(), new_products(problem), np.zeros(problem.d, np.uint32))
+    return LazyProximal(*strengths, w, np.zeros(1, CLOCK), new_products(problem), np.zeros(problem.d, np.uint32))

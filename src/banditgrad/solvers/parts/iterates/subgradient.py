@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from banditgrad._jit import inline
 from banditgrad.solvers.parts.iterates.base import lazy_strengths
 from banditgrad.solvers.parts.iterates.proximal import (
+    CLOCK,
     SMALLEST_P,
     log_step,
-    new_clock,
     new_eager,
     new_products,
     new_segment,
@@ -58,7 +58,7 @@ class LazySubgradient(NamedTuple):
     seen: NDArray[np.uint32]  # the step of the segment up to which a coordinate is up to date
 
     def margin(self, rows, i):
-        now, w = self.clock[0].step, self.w
+        now, w = self.clock[0].now, self.w
         z = w[w.size - 1] if rows.intercept != 0.0 else 0.0
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
@@ -68,7 +68,7 @@ class LazySubgradient(NamedTuple):
         return z
 
     def add_row(self, rows, i, gamma, scale):
-        now, w = self.clock[0].step, self.w
+        now, w = self.clock[0].now, self.w
         t = self.clock[0].before + now
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
@@ -81,7 +81,7 @@ class LazySubgradient(NamedTuple):
 
     def penalise(self, gamma):
         clock, products, sums, w = self.clock[0], self.products, self.sums, self.w
-        t, s, d = clock.before + clock.step + 1, clock.step, self.seen.size
+        t, s, d = clock.before + clock.now + 1, clock.now, self.seen.size
         if self.weighted_sum.size > d:  # the intercept is always up to date
             self.weighted_sum[d] += t * w[d]
         alpha = 1.0 - gamma * self.l2
@@ -102,7 +102,7 @@ class LazySubgradient(NamedTuple):
             self.flush()
 
     def flush(self):
-        now = self.clock[0].step
+        now = self.clock[0].now
         for j in range(self.seen.size):
             if self.seen[j] != now:
                 _catch_up(self, j, now)
@@ -237,4 +237,4 @@ def new_subgradient(problem: Any, w: Vector, rule: Any, *, average: bool) -> Any
     products, seen = new_products(problem), np.zeros(problem.d, np.uint32)
     weighted_sum, sums = np.zeros(w.size if average else 0), np.zeros(products.size if average else 0, SUMS)
     about = (*strengths, rule.constant, rule.falling)
-    return LazySubgradient(*about, w, weighted_sum, new_clock(), products, sums, seen)
+    return LazySubgradient(*about, w, weighted_sum, np.zeros(1, CLOCK), products, sums, seen)

@@ -33,7 +33,7 @@ Vector = NDArray[np.float64]
 
 # One coordinate in one place: a touch costs one cache line. It is up to date as of the step `seen` of the segment.
 COORDINATE = np.dtype([("w", "f8"), ("g", "f8"), ("seen", "f8"), ("total", "f8")])
-CLOCK = np.dtype([("now", "f8"), ("step", "f8")])  # steps made in this segment; γ
+CLOCK = np.dtype([("now", "f8"), ("gamma", "f8")])  # steps made in this segment; γ
 POWERS = np.dtype([("A", "f8"), ("B", "f8"), ("sum_A", "f8"), ("sum_B", "f8")])  # of each k; the sums are over 1..k
 
 
@@ -54,7 +54,7 @@ class EagerReduced(NamedTuple):
 
     def move(self, rows, i, factor, change):
         """One step: w ← prox(w - γ (factor · x_i + g), γ), then g ← g + change · x_i. `margin` comes before."""
-        w, g, gamma = self.w, self.g, self.clock[0].step
+        w, g, gamma = self.w, self.g, self.clock[0].gamma
         for j in range(w.size):
             w[j] -= gamma * g[j]
         add(rows, i, -gamma * factor, w)
@@ -73,11 +73,11 @@ class EagerReduced(NamedTuple):
 
     def change_step(self, gamma):
         """Go on with another step size; everything is up to date."""
-        self.clock[0].step = gamma
+        self.clock[0].gamma = gamma
 
     def change_step_at(self, rows, i, gamma):
         """Likewise between `margin` and `move`, where row i alone is up to date."""
-        self.clock[0].step = gamma
+        self.clock[0].gamma = gamma
 
 
 class LazyReduced(NamedTuple):
@@ -94,7 +94,7 @@ class LazyReduced(NamedTuple):
     powers: NDArray[np.void]  # POWERS records; one where l2 = 0
 
     def margin(self, rows, i):
-        now, gamma, c = self.clock[0].now, self.clock[0].step, self.coordinates
+        now, gamma, c = self.clock[0].now, self.clock[0].gamma, self.coordinates
         z = c[c.size - 1].w if rows.intercept != 0.0 else 0.0
         if self.l2 == 0.0 and self.total.size == 0:  # two loops: in one, the other kind of step is 8 % slower
             for k in range(rows.begin(i), rows.end(i)):
@@ -111,7 +111,7 @@ class LazyReduced(NamedTuple):
         return z
 
     def move(self, rows, i, factor, change):
-        now, gamma, c = self.clock[0].now + 1.0, self.clock[0].step, self.coordinates
+        now, gamma, c = self.clock[0].now + 1.0, self.clock[0].gamma, self.coordinates
         alpha, threshold = 1.0 / (1.0 + gamma * self.l2), gamma * self.l1
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
@@ -133,7 +133,7 @@ class LazyReduced(NamedTuple):
             self.flush()
 
     def flush(self):
-        now, gamma, c = self.clock[0].now, self.clock[0].step, self.coordinates
+        now, gamma, c = self.clock[0].now, self.clock[0].gamma, self.coordinates
         for j in range(c.size):
             if j < self.penalised:
                 c[j].w = _caught_up(self, j, now, gamma)
@@ -155,7 +155,7 @@ class LazyReduced(NamedTuple):
                 c[j].total = self.total[j]
 
     def change_step(self, gamma):
-        self.clock[0].step = gamma
+        self.clock[0].gamma = gamma
         if self.l2 > 0.0:
             refill(self.powers, gamma * self.l2)
 

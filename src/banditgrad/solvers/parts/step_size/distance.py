@@ -35,7 +35,7 @@ FIRST_STEP = 0.5  # the first steps are about this over max L_i
 INTERVALS_PER_PASS = 32
 
 # the largest distance; the sum of ‖ĝ‖²; γ, at most
-MEASURED = np.dtype([("reach", "f8"), ("squares", "f8"), ("limit", "f8")])
+PROGRESS = np.dtype([("reach", "f8"), ("squares", "f8"), ("limit", "f8")])
 
 
 @bridge
@@ -67,7 +67,7 @@ class Distance(NamedTuple):
     """Steps from distance over gradients; within an interval they only fall."""
 
     origin: Vector
-    measured: NDArray[np.void]  # one MEASURED record
+    measured: NDArray[np.void]  # one PROGRESS record
     zeros: Vector  # room for ĝ; empty for minibatches of one row
     longest: float
     interval: int  # steps
@@ -133,7 +133,7 @@ def _squared_norm(rows, minibatch, g):
     return total
 
 
-def new_rule(problem: Any, step_size: Any, w: Vector, batch_size: int, *, longest: float = math.inf) -> Any:
+def schedule_or_distance(problem: Any, step_size: Any, w: Vector, batch_size: int, *, longest: float = math.inf) -> Any:
     """`step_size` as users write it, a number, a schedule or "auto", for a run that starts at w."""
     if not isinstance(step_size, str):
         return Given(as_schedule(step_size))
@@ -142,7 +142,7 @@ def new_rule(problem: Any, step_size: Any, w: Vector, batch_size: int, *, longes
     reach = FIRST_STEP / largest * typical if largest > 0.0 else 0.0
     return Distance(
         origin=w.copy(),
-        measured=np.array([(reach, 0.0, math.inf)], MEASURED),
+        measured=np.array([(reach, 0.0, math.inf)], PROGRESS),
         zeros=np.zeros(0 if batch_size == 1 else problem.dimension),
         longest=longest,
         interval=max(problem.n // (INTERVALS_PER_PASS * batch_size), 16),

@@ -60,7 +60,7 @@ class SmoothnessRule(NamedTuple):
     measured: NDArray[np.void]  # one MEASURED record
 
 
-def new_rule(problem: Any, step_size: Any, *, means: bool) -> SmoothnessRule:
+def smoothness_rule(problem: Any, step_size: Any, *, means: bool) -> SmoothnessRule:
     """`means`: whether snapshots are means."""
     measured = np.zeros(1, MEASURED)
     measured["caution"] = 1.0
@@ -97,7 +97,7 @@ def largest_second(terms, i, z0, z1, change):
 def measure(rule, iterate, rows, i, p_i, energy, product):
     """Take down what a draw of row i shows of both sides, and shorten the step at once if it would displace the row so
     far beyond w̃_i, until it is drawn again, that it adds more to the mean of the products than there is."""
-    seen, gamma = rule.measured[0], iterate.clock[0].step
+    seen, gamma = rule.measured[0], iterate.clock[0].gamma
     seen.energy += energy
     seen.product += product
     if product > 0.0 and energy * gamma > BRAKE * product:
@@ -110,7 +110,7 @@ def measure(rule, iterate, rows, i, p_i, energy, product):
 @inline
 def set_step(rule, iterate, rows, i, limit):
     """Set the step anew at the end of an interval, or at once where it turns out far too long; row i was drawn last."""
-    seen, gamma = rule.measured[0], iterate.clock[0].step
+    seen, gamma = rule.measured[0], iterate.clock[0].gamma
     seen.draws += 1
     too_long = seen.draws >= FEWEST and seen.energy * gamma > BRAKE * seen.product
     if not (too_long or seen.draws >= rule.interval):
