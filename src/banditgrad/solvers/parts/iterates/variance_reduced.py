@@ -15,7 +15,7 @@ the same way. What can happen to w > 0, and likewise with both signs changed:
         |g| <= l1         and stays there
         g > l1            and, after one step of T, goes on below
 
-Iterates are the textbook's. For l2 > 0 the powers are in powers; a *segment* of steps ends when these are used up, at
+Iterates are the textbook's. For l2 > 0 the powers are in a table; a *segment* of steps ends when this is used up, at
 steps that depend on the step count alone.
 """
 
