@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import banditgrad as bg
-from banditgrad.solvers.parts.iterates.variance_reduced import POWERS, _after_straight_steps, refill, travelled
+from banditgrad.solvers.parts.iterates.affine import POWERS, _after_straight_steps, refill, travelled
 
 
 @bg.kernel

@@ -27,8 +27,8 @@ from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.quadratic import one_blas_thread
 from banditgrad.solvers.newton.solver import SampledNewton, approach, sample_sizes
 from banditgrad.solvers.newton.view import View
+from banditgrad.solvers.parts.iterates.affine import new_iterate, set_out
 from banditgrad.solvers.parts.iterates.base import flushed
-from banditgrad.solvers.parts.iterates.variance_reduced import new_iterate, set_out
 from banditgrad.solvers.parts.minibatch import Minibatch, new_minibatch
 from banditgrad.solvers.parts.step_size.smoothness import SmoothnessRule, first_step, smoothness_rule
 from banditgrad.solvers.svrg import BURST, DONE, NOISE, inner_loop

@@ -19,8 +19,8 @@ from banditgrad._jit import inline, kernel
 from banditgrad.objective import TABLE
 from banditgrad.rows import dot
 from banditgrad.solvers.base import Solver
+from banditgrad.solvers.parts.iterates.affine import new_iterate
 from banditgrad.solvers.parts.iterates.base import flushed
-from banditgrad.solvers.parts.iterates.variance_reduced import new_iterate
 from banditgrad.solvers.parts.minibatch import Minibatch, new_minibatch
 from banditgrad.solvers.parts.safeguard import LEAP, Safeguard, check_later, go_back, new_safeguard, objective
 from banditgrad.solvers.parts.step_size.smoothness import (
