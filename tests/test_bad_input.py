@@ -261,7 +261,7 @@ def test_one_class_alone_is_a_problem_too():
 
 
 def test_numbers_of_any_kind_will_do():
-    assert bg.Sgd(np.float32(0.5)).start(PROBLEM, np.zeros(2), 0).stride.schedule.step == 0.5
+    assert bg.Sgd(np.float32(0.5)).start(PROBLEM, np.zeros(2), 0).rule.schedule.step == 0.5
     assert isinstance(bg.L1(np.float32(0.5)).strength, float)
     assert bg.minimise(PROBLEM, bg.Sgd(np.int64(1)), passes=1e-3).passes > 0
 

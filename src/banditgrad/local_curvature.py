@@ -24,17 +24,17 @@ def local_curvatures(problem: Any) -> Vector:
     terms, n, loss = problem.parts.terms, problem.n, problem.loss
     c = _best_constant(terms, n)
     if hasattr(loss, "second_derivative"):
-        curves = np.empty(n)
-        _curves(terms, c, curves)
-        return curves
+        seconds = np.empty(n)
+        _seconds(terms, c, seconds)
+        return seconds
     slope = float(loss.slope_bound())
     if not math.isfinite(slope):
         raise TypeError(
             f"{type(loss).__name__} bounds neither its slope nor its curvature. Give it second_derivative(self, z, y)."
         )
     mean = float(_mean_at(terms, n, c))
-    curves = np.full(n, slope * slope / mean if mean > 0.0 else 1.0)
-    return curves if problem.sample_weight is None else curves * problem.sample_weight
+    seconds = np.full(n, slope * slope / mean if mean > 0.0 else 1.0)
+    return seconds if problem.sample_weight is None else seconds * problem.sample_weight
 
 
 @kernel
@@ -78,6 +78,6 @@ def _mean_at(terms, n, c):
 
 
 @kernel
-def _curves(terms, c, out):
+def _seconds(terms, c, out):
     for i in range(out.size):
-        out[i] = terms.curve(i, c)
+        out[i] = terms.second(i, c)

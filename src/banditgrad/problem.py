@@ -12,6 +12,7 @@ from banditgrad._jit import bridge, check_part, kernel, prefetch
 from banditgrad.certificate import column_curvatures, duality_gap
 from banditgrad.local_curvature import local_curvatures
 from banditgrad.losses import Logistic, Loss, has_kinks
+from banditgrad.objective import mean_term, penalty_cost
 from banditgrad.penalties import Penalty, Zero
 from banditgrad.rows import add, as_rows, check_in_place, dot, finite_norms, read_only, refuse_masked
 
@@ -25,7 +26,7 @@ class Terms(NamedTuple):
     loss: Any
     targets: Vector
     weights: Vector  # sample weights, or empty
-    bend: Any
+    derivatives: Any
 
     def shifted(self, i, z):
         """What the loss is given for the margin z of row i."""
@@ -44,15 +45,16 @@ class Terms(NamedTuple):
         if self.weights.size > 0:
             prefetch(self.weights, i)
 
-    def curve(self, i, z):
-        value = self.bend.second(self.loss, self.shifted(i, z), self.targets[i])
+    def second(self, i, z):
+        """φ_i''."""
+        value = self.derivatives.second_of(self.loss, self.shifted(i, z), self.targets[i])
         return value * self.weights[i] if self.weights.size > 0 else value
 
     def expand(self, i, z):
         """(φ_i, φ_i', φ_i'') at z."""
-        value, slope, curve = self.bend.triple(self.loss, self.shifted(i, z), self.targets[i])
+        value, slope, second = self.derivatives.all_of(self.loss, self.shifted(i, z), self.targets[i])
         s = self.weights[i] if self.weights.size > 0 else 1.0
-        return s * value, s * slope, s * curve
+        return s * value, s * slope, s * second
 
 
 class OffsetTerms(NamedTuple):
@@ -61,7 +63,7 @@ class OffsetTerms(NamedTuple):
     loss: Any
     targets: Vector
     weights: Vector
-    bend: Any
+    derivatives: Any
     offsets: Vector
 
     def shifted(self, i, z):
@@ -74,52 +76,52 @@ class OffsetTerms(NamedTuple):
             prefetch(self.weights, i)
 
 
-for _method in (Terms.term, Terms.slope, Terms.curve, Terms.expand):
+for _method in (Terms.term, Terms.slope, Terms.second, Terms.expand):
     setattr(OffsetTerms, _method.__name__, _method)
 
 
 @bridge
-class ExactBend(NamedTuple):
+class ExactDerivatives(NamedTuple):
     """The second derivative of a loss that offers it."""
 
     bound: float
 
-    def second(self, loss, z, y):
+    def second_of(self, loss, z, y):
         return loss.second_derivative(z, y)
 
-    def triple(self, loss, z, y):
+    def all_of(self, loss, z, y):
         return loss.value(z, y), loss.derivative(z, y), loss.second_derivative(z, y)
 
 
-class FusedBend(NamedTuple):
+class FusedDerivatives(NamedTuple):
     """Likewise, of a loss that offers all three at once."""
 
     bound: float
 
-    def second(self, loss, z, y):
+    def second_of(self, loss, z, y):
         return loss.second_derivative(z, y)
 
-    def triple(self, loss, z, y):
+    def all_of(self, loss, z, y):
         return loss.expansion(z, y)
 
 
-class BoundBend(NamedTuple):
+class BoundedDerivatives(NamedTuple):
     """An upper bound on it, for a loss that does not."""
 
     bound: float
 
-    def second(self, loss, z, y):
+    def second_of(self, loss, z, y):
         return self.bound
 
-    def triple(self, loss, z, y):
+    def all_of(self, loss, z, y):
         return loss.value(z, y), loss.derivative(z, y), self.bound
 
 
-def _bend(loss: Any) -> Any:
+def _derivatives(loss: Any) -> Any:
     bound = float(loss.curvature())
     if not hasattr(loss, "second_derivative"):
-        return BoundBend(bound)
-    return FusedBend(bound) if hasattr(loss, "expansion") else ExactBend(bound)
+        return BoundedDerivatives(bound)
+    return FusedDerivatives(bound) if hasattr(loss, "expansion") else ExactDerivatives(bound)
 
 
 # The cached numbers of a `Problem` that depend on its penalty, and on its loss.
@@ -181,7 +183,7 @@ class Problem:
         self.sample_weight = None if sample_weight is None else _weights(sample_weight, self.n)
         weights = np.zeros(0) if self.sample_weight is None else self.sample_weight
         self.offset = None if offset is None else read_only(_vector(offset, self.n, "offset").copy())
-        about = (self.loss, targets, read_only(weights), _bend(self.loss))
+        about = (self.loss, targets, read_only(weights), _derivatives(self.loss))
         terms = Terms(*about) if self.offset is None else OffsetTerms(*about, self.offset)
         self.parts = Parts(rows, terms, read_only(norms2))
 
@@ -195,7 +197,7 @@ class Problem:
         for name in OF_LOSS:
             vars(other).pop(name, None)
         other.loss = loss
-        other.parts = self.parts._replace(terms=self.parts.terms._replace(loss=loss, bend=_bend(loss)))
+        other.parts = self.parts._replace(terms=self.parts.terms._replace(loss=loss, derivatives=_derivatives(loss)))
         return other
 
     def with_penalty(self, penalty: Any) -> "Problem":
@@ -428,21 +430,12 @@ def _weights(values: ArrayLike, n: int) -> Vector:
 
 @kernel
 def _mean_term(parts, w):
-    total, zero = 0.0, True
-    n = parts.norms2.size
-    for j in range(w.size):
-        zero = zero and w[j] == 0.0
-    for i in range(n):
-        total += parts.terms.term(i, 0.0 if zero else dot(parts.rows, i, w))  # at zero no row need be read
-    return total / n
+    return mean_term(parts, w)
 
 
 @kernel
 def _penalty_cost(penalty, w, d):
-    total = 0.0
-    for j in range(d):
-        total += penalty.cost(w[j])
-    return total
+    return penalty_cost(penalty, w, d)
 
 
 @kernel

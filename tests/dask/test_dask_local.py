@@ -54,7 +54,7 @@ def test_a_round_runs_compiled_code_only(monkeypatch):
     def refuse(*args):
         raise AssertionError("plain Python filled the table")
 
-    monkeypatch.setattr("banditgrad.solvers.drift.refill", refuse)
+    monkeypatch.setattr("banditgrad.solvers.parts.iterates.affine.refill", refuse)
     moved.append(loop.run(problem, w, problem.gradient(w), 1.0, careful=True).w)
     assert all(np.isfinite(each).all() for each in moved)
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 import banditgrad as bg
 from banditgrad._random import fill_below, new_stream, uniform_index
-from banditgrad.samplers.blocks import NONE, new_block
+from banditgrad.samplers.blocks import NONE, gather_feedback, new_block
 from banditgrad.samplers.buckets import BUCKET_INDEX, WINDOW, depth_of, fill_depths
 from banditgrad.samplers.mabs import _exp
 from banditgrad.samplers.weighted import fill_equal, new_weighted_sampler
-from banditgrad.solvers.base import _gather
 from samplers.test_samplers import N, feedback, started  # noqa: F401
 from samplers.test_weighted import EXTREMES, check_order, chi_square_passes, filled, weights_and_total
 from tables import SAMPLERS
@@ -103,7 +102,7 @@ def test_mabs_goes_on_learning_after_feedback_beyond_all_bounds(mix):
 
 @bg.kernel
 def gather(block, out):
-    out[0] = _gather(block)
+    out[0] = gather_feedback(block)
 
 
 @pytest.mark.parametrize("holes", [[], [0], [5], [9], [0, 1, 5, 9], range(10)], ids=str)

@@ -7,7 +7,7 @@ import pytest
 
 import banditgrad as bg
 import reference
-from banditgrad.solvers.base import BLOCK_SIZE, BLOCKS_PER_PASS
+from banditgrad.solvers.parts.minibatch import BLOCK_SIZE, BLOCKS_PER_PASS
 from iterates import last_iterate
 
 N, D, STEP, SEED = BLOCK_SIZE * BLOCKS_PER_PASS, 4, 0.05, 3
@@ -82,6 +82,6 @@ def test_a_step_divides_by_the_p_of_its_draw(rng, name):
 def _lengths(solver, problem):
     from banditgrad._random import new_stream
     from banditgrad.minimise import _two_seeds
-    from solvers.test_reduced import lengths_of
+    from solvers.test_variance_reduced import lengths_of
 
     return lengths_of(solver.bins(problem, STEP), new_stream(_two_seeds(SEED)[1]), 10)

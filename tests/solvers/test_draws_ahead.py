@@ -10,11 +10,11 @@ import banditgrad as bg
 import reference
 from banditgrad._random import new_stream
 from banditgrad.minimise import _two_seeds
-from banditgrad.solvers.base import BLOCK_SIZE, new_batch
-from banditgrad.solvers.reduced import GeometricBins, TruncatedBins
+from banditgrad.solvers.parts.bins import GeometricBins, TruncatedBins
+from banditgrad.solvers.parts.minibatch import BLOCK_SIZE, new_minibatch
 from iterates import last_iterate
-from solvers.test_reduced import lengths_of
 from solvers.test_sqn import hessian_draws
+from solvers.test_variance_reduced import lengths_of
 
 N, STEPS, SEED, GAMMA = 64 * BLOCK_SIZE, 700, 3, 0.05
 
@@ -93,7 +93,7 @@ def test_every_solver_weights_a_draw_by_p_as_it_was_then(rng, name):
     X = rng.standard_normal((N, 3))
     y = np.where(X @ [1.0, -2.0, 0.5] + rng.standard_normal(N) > 0.0, 1.0, -1.0)
     draws = rng.integers(0, N, STEPS)
-    block_size = new_batch(N, solver.batch_size).block.i.size
+    block_size = new_minibatch(N, solver.batch_size).buffer.i.size // 2
     assert block_size > BLOCK_SIZE - solver.batch_size
     p = rng.uniform(0.5, 2.0, (STEPS // block_size + 2, N)) / N
     learnt = np.maximum(np.arange(STEPS) // block_size - 1, 0)  # blocks, when these draws were made: one waits

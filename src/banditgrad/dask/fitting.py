@@ -16,13 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from banditgrad.dask.crew import find_crew
 from banditgrad.dask.descent import Shape
-from banditgrad.dask.local import ADAPTIVE, UNIFORM
 from banditgrad.dask.partitions import Partition, Summary, Task, as_blocks, is_collection, summarise
 from banditgrad.dask.rounds import Held, Limits, Run, carry_out, status
 from banditgrad.minimise import Reason
 from banditgrad.registry import make_penalty, make_sampler, make_solver, name_of
 from banditgrad.solvers import ProxSvrg
-from banditgrad.solvers.pace import check_step_size
+from banditgrad.solvers.parts.step_size.smoothness import check_step_size
 
 Vector = NDArray[np.float64]
 
@@ -131,7 +130,7 @@ class OnDask:
         self.objective_ = np.array([run.descent.here.value for run in runs])
         self.history_ = [run.history for run in runs]
         self.bytes_per_round_ = float(max(history.bytes[-1] for history in self.history_) / self.n_iter_)
-        ratios = [run.noise[ADAPTIVE] / run.noise[UNIFORM] if run.noise[UNIFORM] > 0.0 else 1.0 for run in runs]
+        ratios = [adaptive / uniform if uniform > 0.0 else 1.0 for adaptive, uniform in (run.noise for run in runs)]
         self.effective_variance_ratio_ = float(np.mean(ratios))
 
     def _keep_rows(

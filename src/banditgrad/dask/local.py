@@ -15,34 +15,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import kernel, prefetch
+from banditgrad._jit import kernel
 from banditgrad._random import new_stream
+from banditgrad.objective import TABLE, full_gradient
 from banditgrad.problem import Problem
-from banditgrad.rows import add, dot
+from banditgrad.rows import dot
 from banditgrad.samplers import Sampler, Sampling
-from banditgrad.solvers.base import BAD_INDEX, LATER, Batch, draw_batch, new_batch
-from banditgrad.solvers.drift import arrived, new_drift
+from banditgrad.solvers.base import BAD_INDEX
 from banditgrad.solvers.newton.costs import Costs
 from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.quadratic import one_blas_thread
 from banditgrad.solvers.newton.solver import SampledNewton, approach, sample_sizes
 from banditgrad.solvers.newton.view import View
-from banditgrad.solvers.pace import LARGEST, Pace, keep_pace, largest_curve, new_pace, note
+from banditgrad.solvers.parts.iterates.affine import new_iterate, set_out
+from banditgrad.solvers.parts.iterates.base import flushed
+from banditgrad.solvers.parts.minibatch import Minibatch, new_minibatch
+from banditgrad.solvers.parts.step_size.smoothness import SmoothnessRule, first_step, smoothness_rule
+from banditgrad.solvers.svrg import BURST, DONE, NOISE, inner_loop
 
 Vector = NDArray[np.float64]
 
-SLOPE, MARGIN = 0, 1  # columns of `table`
-ADAPTIVE, UNIFORM = 0, 1  # indices into `noise`: sums that estimate the variance as it is, and under uniform sampling
 RETREAT = 8.0  # by how much a step that led nowhere is shortened
 HESSIAN_WORK = 8.0  # of a sample of the Hessian, in units of a look at all rows: about as long as an inner loop takes
 
 
 class LoopState(NamedTuple):
-    drift: Any
-    table: NDArray[np.float64]  # slopes and margins at w̃
-    batch: Batch  # of one row
-    pace: Pace
-    noise: NDArray[np.float64]
+    iterate: Any
+    table: NDArray[np.void]  # slopes and margins at w̃
+    minibatch: Minibatch  # of one row
+    rule: SmoothnessRule
+    noise: NDArray[np.void]  # one NOISE record: what estimates the variance as it is, and under uniform sampling
 
 
 class Moved(NamedTuple):
@@ -64,8 +66,7 @@ class Loop:
             smoothness=problem.smoothness,
             bounds=None if bounds is None else (bounds / problem.n) ** 2,
         )
-        pace = new_pace(problem, step_size, means=True)
-        self._safe = pace.step[0]
+        self._safe = first_step(problem, step_size)
         self._newton: Any = None
         if hasattr(problem.loss, "second_derivative"):
             other_seed = int(np.random.default_rng(seed).integers(2**63))
@@ -73,28 +74,28 @@ class Loop:
             self._stream = new_stream([other_seed, 1])
         self.snapshot = np.full(problem.dimension, math.nan)
         self.state = LoopState(
-            drift=new_drift(problem, np.zeros(problem.dimension), pace.step[0], mean=True),
-            table=np.zeros((problem.n, 2)),
-            batch=new_batch(problem.n, 1),
-            pace=pace,
-            noise=np.zeros(2),
+            iterate=new_iterate(problem, np.zeros(problem.dimension), self._safe, mean=True),
+            table=np.zeros(problem.n, TABLE),
+            minibatch=new_minibatch(problem.n, 1),
+            rule=smoothness_rule(problem, step_size, means=True),
+            noise=np.zeros(1, NOISE),
         )
 
     def compile(self, problem: Problem) -> None:
         """Have the loops compiled, so that this does not count as work."""
         w, parts = np.zeros(problem.dimension), problem.parts
-        _take_snapshot(parts._replace(norms2=parts.norms2[:0]), w, self.state.table, np.zeros_like(w))
+        _evaluate(parts._replace(norms2=parts.norms2[:0]), w, self.state.table, np.zeros_like(w))
         _values_along(parts._replace(norms2=parts.norms2[:0]), w, w, np.zeros(0), np.zeros(0))
         if self._newton is not None:
             SampledNewton().advance(problem, self._newton, self.sampling.state, 0)
-        self._depart(w, w)
+        self._set_out(w, w)
         _inner_loop(parts, self.state, self.sampling.state, 0)
-        arrived(self.state.drift, self.state.pace.step[0])
+        flushed(self.state.iterate)
 
     def evaluate(self, problem: Problem, w: Vector) -> tuple[float, Vector]:
         """f_k(w) and ∇f_k(w); w becomes the snapshot."""
         gradient = np.zeros_like(w)
-        value = float(_take_snapshot(problem.parts, w, self.state.table, gradient))
+        value = float(_evaluate(problem.parts, w, self.state.table, gradient))
         self.snapshot = w.copy()
         return value, gradient
 
@@ -139,52 +140,36 @@ class Loop:
         state, steps = self.state, max(1, math.ceil(passes * problem.n))
         if careful:
             self._slow_down()
-        self._depart(w, gradient)
+        self._set_out(w, gradient)
         done = _inner_loop(problem.parts, state, self.sampling.state, steps)
         if done == BAD_INDEX:
             raise self._astray(problem)
         if done < steps:  # a number was not finite
             self._slow_down()
             return Moved(w.copy(), np.zeros(2), done / problem.n)
-        mean = arrived(state.drift, state.pace.step[0]).total / steps
-        return Moved(mean, state.noise / steps, steps / problem.n)
+        mean = flushed(state.iterate).total / steps
+        return Moved(mean, state.noise.view(np.float64) / steps, steps / problem.n)
 
     def _astray(self, problem: Problem) -> IndexError:
         who = type(self.sampling.sampler).__name__
         return IndexError(f"{who} drew an index outside 0..{problem.n - 1}: a fault in the sampler.")
 
-    def _depart(self, w: Vector, gradient: Vector) -> None:
-        drift, pace = self.state.drift, self.state.pace
-        drift.w[:], drift.g[:], drift.total[:], self.state.noise[:] = w, gradient, 0.0, 0.0
-        _set_out(drift, pace.step[0])
+    def _set_out(self, w: Vector, gradient: Vector) -> None:
+        iterate = self.state.iterate
+        iterate.w[:], iterate.g[:], iterate.total[:] = w, gradient, 0.0
+        self.state.noise[:] = 0.0
+        set_out(iterate, float(iterate.clock["gamma"][0]))
 
     def _slow_down(self) -> None:
-        pace = self.state.pace
-        if pace.automatic:
-            pace.step[0] = max(pace.step[0] / RETREAT, self._safe)
-            pace.sums[LARGEST] = pace.safety / pace.step[0]
+        rule, clock = self.state.rule, self.state.iterate.clock
+        if rule.automatic:
+            clock["gamma"] = max(clock["gamma"][0] / RETREAT, self._safe)
+            rule.measured["smoothness"] = rule.safety / clock["gamma"]
 
 
 @kernel
-def _set_out(drift, gamma):
-    """Make the drift ready for steps of length γ from its w."""
-    drift.change_step(gamma)
-    drift.depart()
-
-
-@kernel
-def _take_snapshot(parts, w, table, gradient):
-    """The slopes and margins at w into the table, ∇f_k into `gradient`; returns f_k(w)."""
-    n, total = parts.norms2.size, 0.0
-    for i in range(n):
-        z = dot(parts.rows, i, w)
-        slope = parts.terms.slope(i, z)
-        table[i, SLOPE] = slope
-        table[i, MARGIN] = z
-        total += parts.terms.term(i, z)
-        if slope != 0.0:
-            add(parts.rows, i, slope / n, gradient)
-    return total / n
+def _evaluate(parts, w, table, gradient):
+    return full_gradient(parts, w, table, gradient, True)
 
 
 @kernel
@@ -199,26 +184,8 @@ def _values_along(parts, w, direction, lengths, values):
 @kernel
 def _inner_loop(parts, state, sampler, steps):
     """Fewer steps than asked for are made where a number is not finite."""
-    n, drift, table, batch, noise = parts.norms2.size, state.drift, state.table, state.batch, state.noise
-    for step in range(steps):
-        gamma = state.pace.step[0]
-        if not draw_batch(parts, sampler, batch):
-            return BAD_INDEX
-        i = batch.i[0]
-        prefetch(table, batch.buffer.i[batch.clock[LATER]])
-        z = drift.margin_at(parts.rows, i, gamma)
-        change = parts.terms.slope(i, z) - table[i, SLOPE]
-        energy = change * change * parts.norms2[i]
-        if not (abs(z) < np.inf and energy < np.inf):
-            return step
-        weight = 1.0 / (n * batch.p[0])
-        batch.feedback[0] = energy / n / n  # a_i
-        noise[ADAPTIVE] += energy * weight * weight
-        noise[UNIFORM] += energy * weight
-        if state.pace.automatic and change != 0.0:
-            curve = largest_curve(parts.terms, i, table[i, MARGIN], z, change)
-            note(state.pace, energy * weight * weight, change * change * weight / curve)
-        drift.move(parts.rows, i, change * weight, 0.0, gamma)
-        if state.pace.automatic:
-            keep_pace(state.pace, drift, parts.rows, i, math.inf)
-    return steps
+    done, end = 0, DONE
+    while done < steps and end in (DONE, BURST):  # after a burst the next evaluation will tell
+        made, end = inner_loop(parts, state, sampler, steps - done, math.inf)
+        done += made
+    return BAD_INDEX if end == BAD_INDEX else done

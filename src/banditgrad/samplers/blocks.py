@@ -22,7 +22,7 @@ class Block(NamedTuple):
     i: NDArray[np.int64]
     p: NDArray[np.float64]  # at the time of the draw
     a: NDArray[np.float64]  # a_i, or NONE
-    entry: NDArray[np.uint64]  # where a weighted sampler found the item: a hint, items move
+    entry: NDArray[np.uint64]  # where a weighted sampler found the item: a hint, items move; no solver looks at it
 
     # scratch, for one and a half times as many
     bits: NDArray[np.uint64]
@@ -43,8 +43,29 @@ def new_block(n: int, size: int) -> Block:
     )
 
 
+def new_double_buffer(n: int, size: int) -> Block:
+    """Two blocks of `size` draws, end to end, with the scratch of one."""
+    i, entry = np.zeros(2 * size, np.int64), np.zeros(2 * size, np.uint64)
+    return new_block(n, size)._replace(i=i, p=np.zeros(2 * size), a=np.full(2 * size, NONE), entry=entry)
+
+
 @inline
-def sub_block(draws, scratch, begin, end):
-    """These places of a block, or of a buffer of blocks, as a block that works in the scratch of another."""
-    i, p, a, entry = draws.i[begin:end], draws.p[begin:end], draws.a[begin:end], draws.entry[begin:end]
-    return Block(scratch.n, i, p, a, entry, scratch.bits, scratch.todo, scratch.place, scratch.real, scratch.other)
+def sub_block(block, begin, end):
+    """These places of a block, or of a double buffer, as a block that works in the same scratch."""
+    i, p, a, entry = block.i[begin:end], block.p[begin:end], block.a[begin:end], block.entry[begin:end]
+    return Block(block.n, i, p, a, entry, block.bits, block.todo, block.place, block.real, block.other)
+
+
+@inline
+def gather_feedback(block):
+    """Bring the draws with feedback to the front and count them."""
+    known = 0
+    for t in range(block.i.size):
+        known += block.a[t] >= 0.0
+    if known < block.i.size:
+        known = 0
+        for t in range(block.i.size):
+            block.i[known], block.p[known] = block.i[t], block.p[t]
+            block.a[known], block.entry[known] = block.a[t], block.entry[t]
+            known += block.a[t] >= 0.0
+    return known

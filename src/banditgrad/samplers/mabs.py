@@ -65,7 +65,7 @@ class MabsState(NamedTuple):
         begin = 0
         while begin < count:  # once, unless the rate changes on the way or the weights are set back
             end = min(begin + _time_left(self), count)
-            _learn_block(self, sub_block(block, block, begin, end))
+            _learn_block(self, sub_block(block, begin, end))
             _keep_time(self)
             begin = end
 

@@ -14,26 +14,26 @@ from banditgrad._jit import inline, kernel
 from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.penalties import L1, Zero
 from banditgrad.rows import add
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
-from banditgrad.solvers.shrinkage import Eager, choose, eager, settled
-from banditgrad.solvers.stride import check_stride, new_stride, stride_along
+from banditgrad.solvers.base import BAD_INDEX, Solver
+from banditgrad.solvers.parts.iterates.base import flushed
+from banditgrad.solvers.parts.iterates.proximal import Eager, new_eager, new_proximal
+from banditgrad.solvers.parts.minibatch import Minibatch, check_batch_size, estimate, new_minibatch, next_minibatch
+from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, schedule_or_distance
 
 
 class ProxSgdState(NamedTuple):
-    w: NDArray[np.float64]
-    stride: Any
-    shrinkage: Any
-    batch: Batch
-    time: NDArray[np.int64]
+    iterate: Any
+    rule: Any  # for the step size
+    minibatch: Minibatch
+    time: NDArray[np.int64]  # steps made
 
 
 class PNormState(NamedTuple):
-    w: NDArray[np.float64]
+    iterate: Eager
     dual: NDArray[np.float64]  # θ = ∇ψ(w)
     exponent: float  # q, with 1/p + 1/q = 1
-    stride: Any
-    shrinkage: Eager
-    batch: Batch
+    rule: Any
+    minibatch: Minibatch
     time: NDArray[np.int64]
 
 
@@ -58,65 +58,65 @@ class ProxSgd(Solver):
     batch_size: int = 1
 
     def __post_init__(self) -> None:
-        check_stride(self, self.step_size)
+        check_schedule(self, self.step_size)
         check_batch_size(self, self.batch_size)
         if not isinstance(self.geometry, (Euclidean, PNorm)):
             raise TypeError(f"ProxSgd expects geometry=Euclidean() or geometry=PNorm(p), got {self.geometry!r}.")
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> ProxSgdState | PNormState:
-        stride = new_stride(problem, self.step_size, w, self.batch_size)
-        batch, time = new_batch(problem.n, self.batch_size), np.zeros(1, np.int64)
+        rule = schedule_or_distance(problem, self.step_size, w, self.batch_size)
+        minibatch, time = new_minibatch(problem.n, self.batch_size), np.zeros(1, np.int64)
         if isinstance(self.geometry, Euclidean):
-            return ProxSgdState(w, stride, choose(problem, stride, proximal=True), batch, time)
+            return ProxSgdState(new_proximal(problem, w), rule, minibatch, time)
         if not isinstance(problem.penalty, (L1, Zero)):
             raise TypeError(f"PNorm has a closed step for L1 and Zero only, got {problem.penalty!r}. Use Euclidean().")
         p = self.geometry.p
         dual = np.zeros_like(w)
         _link(w, p, dual)
-        return PNormState(w, dual, p / (p - 1.0), stride, eager(problem, proximal=True), batch, time)
+        return PNormState(new_eager(problem, w, proximal=True), dual, p / (p - 1.0), rule, minibatch, time)
 
     def advance(self, problem: Any, state: Any, sampler: Any, steps: int) -> int:
         step = _prox_sgd if isinstance(state, ProxSgdState) else _p_norm_sgd
-        return stride_along(lambda m: step(problem.parts, state, sampler, m), state, steps)
+        return advance_by_rule(lambda m: step(problem.parts, state, sampler, m), state, steps)
 
     def iterate(self, problem: Any, state: Any) -> NDArray[np.float64]:
-        if isinstance(state, PNormState):
-            return state.w.copy()
-        return settled(state.shrinkage, state.w)[0]
+        w: NDArray[np.float64] = flushed(state.iterate).w
+        return w
 
 
 @kernel
 def _prox_sgd(parts, state, sampler, steps):
-    w, shrinkage, batch = state.w, state.shrinkage, state.batch
+    iterate, minibatch, rule = state.iterate, state.minibatch, state.rule
     for step in range(steps):
-        if not draw_batch(parts, sampler, batch):
+        if not next_minibatch(parts, sampler, minibatch):
             return BAD_INDEX
-        if not estimate(parts, w, shrinkage, batch):
+        if not estimate(parts, iterate, minibatch):
             return step
         state.time[0] += 1
-        state.stride.measure_batch(parts, batch)
-        gamma = state.stride.step_at(state.time[0])
-        for k in range(batch.i.size):
-            add(parts.rows, batch.i[k], -gamma * batch.factor[k], w)
-        shrinkage.shrink(w, gamma)
+        rule.measure_rows(parts, minibatch)
+        gamma = rule.step_at(state.time[0])
+        for k in range(minibatch.i.size):
+            add(parts.rows, minibatch.i[k], -gamma * minibatch.factor[k], iterate.w)
+        iterate.penalise(gamma)
     return steps
 
 
 @kernel
 def _p_norm_sgd(parts, state, sampler, steps):
-    w, dual, batch = state.w, state.dual, state.batch
+    iterate, dual, minibatch, rule = state.iterate, state.dual, state.minibatch, state.rule
     for step in range(steps):
-        if not draw_batch(parts, sampler, batch):
+        if not next_minibatch(parts, sampler, minibatch):
             return BAD_INDEX
-        if not estimate(parts, w, state.shrinkage, batch):
+        if not estimate(parts, iterate, minibatch):
             return step
         state.time[0] += 1
-        state.stride.measure_batch(parts, batch)
-        gamma = state.stride.step_at(state.time[0])
-        for k in range(batch.i.size):
-            add(parts.rows, batch.i[k], -gamma * batch.factor[k], dual)
-        state.shrinkage.shrink(dual, gamma)
-        link(dual, state.exponent, w)
+        rule.measure_rows(parts, minibatch)
+        gamma = rule.step_at(state.time[0])
+        for k in range(minibatch.i.size):
+            add(parts.rows, minibatch.i[k], -gamma * minibatch.factor[k], dual)
+        for j in range(iterate.penalised):
+            dual[j] = iterate.penalty.prox(dual[j], gamma)
+        link(dual, state.exponent, iterate.w)
     return steps
 
 

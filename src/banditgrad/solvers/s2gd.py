@@ -7,11 +7,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from banditgrad.solvers.reduced import Reduced, TruncatedBins
+from banditgrad.solvers.parts.bins import TruncatedBins
+from banditgrad.solvers.svrg import SnapshotMethod
 
 
 @dataclass(frozen=True, eq=False)
-class S2gd(Reduced):
+class S2gd(SnapshotMethod):
     """S2GD with any sampler, and a proximal step where there is a penalty.
 
     Parameters

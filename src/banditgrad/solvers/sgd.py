@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
-from banditgrad.solvers.base import BAD_INDEX, Batch, Solver, check_batch_size, draw_batch, estimate, new_batch
-from banditgrad.solvers.shrinkage import choose, settled
-from banditgrad.solvers.stride import check_stride, new_stride, stride_along
+from banditgrad.solvers.base import BAD_INDEX, Solver
+from banditgrad.solvers.parts.iterates.base import flushed
+from banditgrad.solvers.parts.iterates.subgradient import new_subgradient
+from banditgrad.solvers.parts.minibatch import Minibatch, check_batch_size, estimate, new_minibatch, next_minibatch
+from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, schedule_or_distance
 
 
 class SgdState(NamedTuple):
-    w: NDArray[np.float64]
-    stride: Any
-    shrinkage: Any
-    batch: Batch
+    iterate: Any
+    rule: Any  # for the step size
+    minibatch: Minibatch
     time: NDArray[np.int64]  # steps made
 
 
@@ -40,42 +41,44 @@ class Sgd(Solver):
     batch_size: int = 1
 
     def __post_init__(self) -> None:
-        check_stride(self, self.step_size)
+        check_schedule(self, self.step_size)
         check_batch_size(self, self.batch_size)
         if self.average not in (None, "linear"):
             raise ValueError(f'Sgd expects average=None or average="linear", got {self.average!r}.')
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> SgdState:
         _, l2 = problem.shrinkage or (0.0, 0.0)
-        stride = new_stride(problem, self.step_size, w, self.batch_size, longest=0.5 / l2 if l2 > 0.0 else math.inf)
-        shrinkage = choose(problem, stride, proximal=False, average=self.average is not None)
-        return SgdState(w, stride, shrinkage, new_batch(problem.n, self.batch_size), np.zeros(1, np.int64))
+        rule = schedule_or_distance(
+            problem, self.step_size, w, self.batch_size, longest=0.5 / l2 if l2 > 0.0 else math.inf
+        )
+        iterate = new_subgradient(problem, w, rule, average=self.average is not None)
+        return SgdState(iterate, rule, new_minibatch(problem.n, self.batch_size), np.zeros(1, np.int64))
 
     def advance(self, problem: Any, state: SgdState, sampler: Any, steps: int) -> int:
-        return stride_along(lambda m: _sgd(problem.parts, state, sampler, m), state, steps)
+        return advance_by_rule(lambda m: _sgd(problem.parts, state, sampler, m), state, steps)
 
     def iterate(self, problem: Any, state: SgdState) -> NDArray[np.float64]:
-        w, shrinkage = settled(state.shrinkage, state.w)
-        t = float(state.time[0])
-        return w if self.average is None or t == 0.0 else shrinkage.weighted_sum * (2.0 / (t * (t + 1.0)))
+        iterate, t = flushed(state.iterate), float(state.time[0])
+        w: NDArray[np.float64] = iterate.w
+        return w if self.average is None or t == 0.0 else iterate.weighted_sum * (2.0 / (t * (t + 1.0)))
 
     def feedback(self, problem: Any, state: SgdState) -> NDArray[np.float64]:
-        w, _ = settled(state.shrinkage, state.w)  # the gradients are taken here, also where the solution is a mean
+        w = flushed(state.iterate).w  # the gradients are taken here, also where the solution is a mean
         return np.asarray((problem.gradient_norms(w) / problem.n) ** 2)
 
 
 @kernel
 def _sgd(parts, state, sampler, steps):
-    w, shrinkage, batch = state.w, state.shrinkage, state.batch
+    iterate, minibatch, rule = state.iterate, state.minibatch, state.rule
     for step in range(steps):
-        if not draw_batch(parts, sampler, batch):
+        if not next_minibatch(parts, sampler, minibatch):
             return BAD_INDEX
-        if not estimate(parts, w, shrinkage, batch):
+        if not estimate(parts, iterate, minibatch):
             return step
         state.time[0] += 1
-        state.stride.measure_batch(parts, batch)
-        gamma = state.stride.step_at(state.time[0])
-        shrinkage.shrink(w, gamma)  # the sub-gradient is taken at w^t, before the gradient step
-        for k in range(batch.i.size):
-            shrinkage.catch_and_add(parts.rows, batch.i[k], w, gamma, -gamma * batch.factor[k])
+        rule.measure_rows(parts, minibatch)
+        gamma = rule.step_at(state.time[0])
+        iterate.penalise(gamma)  # the sub-gradient is taken at w^t, before the gradient step
+        for k in range(minibatch.i.size):
+            iterate.add_row(parts.rows, minibatch.i[k], gamma, -gamma * minibatch.factor[k])
     return steps

@@ -172,7 +172,7 @@ def _fixed_point(terms, i, z, q, alpha):
             high = x
         else:
             low = x
-        new = x - excess / (1.0 + q * terms.curve(i, x))
+        new = x - excess / (1.0 + q * terms.second(i, x))
         if new > high or new < low:
             new = 0.5 * (low + high)
         close = abs(new - x) <= CLOSE * abs(new - z)

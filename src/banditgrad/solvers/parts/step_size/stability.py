@@ -5,9 +5,9 @@ Along x_i, ∇f(w̃) answers a displacement Δ of row i's margin with γ r_i Δ 
     r_i = φ_i'' ‖x_i‖² / (n p_i),
 
 where nothing else holds it: in the direction of a row far longer than all others, or of an entry alone in its column.
-Beyond γ r_i = 2 that grows from one draw to the next. `pace` sees it at the draw, `guard` where F has risen. Until they
-do, the row's term in F, a share of 1/n to begin with, is multiplied by (γ r_i)² a few times a pass. So γ r_i is kept
-below about √n: a term has not become F before somebody looks.
+Beyond γ r_i = 2 that grows from one draw to the next. `smoothness` sees it at the draw, `safeguard` where F has risen.
+Until they do, the row's term in F, a share of 1/n to begin with, is multiplied by (γ r_i)² a few times a pass. So γ r_i
+is kept below about √n: a term has not become F before somebody looks.
 
 As p_i counts the least that was seen so far: what an adaptive sampler gives to a row today, it may take back as soon as
 that row has come to rest.
@@ -43,11 +43,11 @@ def new_stability(problem: Any, *, automatic: bool) -> Stability:
 
 
 @inline
-def find_limit(stability, parts, margins, sampler):
-    """Set the limit, where the rows have these margins."""
+def find_limit(stability, parts, table, sampler):
+    """Set the limit, where the rows have the table's margins."""
     n, largest = parts.norms2.size, 0.0
     for i in range(n):
         stability.least_p[i] = min(stability.least_p[i], sampler.probability(i))
-        ratio = parts.terms.curve(i, margins[i]) * parts.norms2[i] / (n * stability.least_p[i])
+        ratio = parts.terms.second(i, table[i].margin) * parts.norms2[i] / (n * stability.least_p[i])
         largest = max(largest, ratio)
     stability.limit[0] = stability.overshoot / largest if largest > 0.0 else math.inf

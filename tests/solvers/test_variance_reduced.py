@@ -9,7 +9,7 @@ import banditgrad as bg
 import reference
 from banditgrad._random import new_stream
 from banditgrad.minimise import _two_seeds
-from banditgrad.solvers.reduced import MARGIN, SLOPE, FixedBins, GeometricBins, TruncatedBins
+from banditgrad.solvers.parts.bins import FixedBins, GeometricBins, TruncatedBins
 from hard import hard_minimum, hard_problems, minimiser
 from iterates import last_iterate
 from tables import LOSSES, PENALTIES
@@ -64,7 +64,7 @@ def test_equal_to_the_plain_loop_index_for_index(small_data, rng, name, penalty,
 
 
 @pytest.mark.parametrize("name", ["Saga", "ProxSvrg", "LSvrg"])
-def test_so_it_is_in_lots_of_many_rows(rng, name):
+def test_so_it_is_in_blocks_of_many_rows(rng, name):
     """With n = 60 a block is one row; here it is eleven."""
     X = rng.standard_normal((700, 12)) * (rng.random((700, 12)) < 0.3)
     y = np.where(X @ rng.standard_normal(12) + rng.standard_normal(700) > 0, 1.0, -1.0)
@@ -86,8 +86,8 @@ def test_sagas_table_has_slope_and_margin_of_each_rows_last_draw(small_data, rng
     for i in draws:
         margins[i] = X[i] @ solver.iterate(problem, state)
         assert solver.advance(problem, state, sampling, 1) == 1
-    np.testing.assert_allclose(state.table[:, MARGIN], margins, atol=1e-12)
-    np.testing.assert_allclose(state.table[:, SLOPE], reference.loss_derivative("Logistic", margins, y), atol=1e-12)
+    np.testing.assert_allclose(state.table["margin"], margins, atol=1e-12)
+    np.testing.assert_allclose(state.table["slope"], reference.loss_derivative("Logistic", margins, y), atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse"])

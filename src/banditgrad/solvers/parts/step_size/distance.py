@@ -5,13 +5,13 @@ Found, it is the distance travelled over the gradients met (Ivgi, Hinder and Car
     γ_t = max_{s<=t} ‖w_s - w_0‖ / √(Σ_{s<=t} ‖ĝ_s‖²),
 
 which needs no constant of the problem, falls like 1/√t once noise rules, and takes the sampler into account by itself:
-less variance, smaller ‖ĝ‖², longer steps. Distances are measured at the ends of blocks of steps, so that sparse rows
-stay cheap.
+less variance, smaller ‖ĝ‖², longer steps. Distances are measured at the ends of intervals of steps, so that sparse
+rows stay cheap.
 
 One draw of a row far longer than others would throw w as far as it has come. So no row's part of a step goes further
 than `overshoot` times the minimiser of its own term: γ r_i is limited by it, r_i = L_i / (n p_i), as for
 variance-reduced solvers (`stability`). A quasi-Newton direction v goes no further than to where the model
-<ĝ, v> γ - γ²/2 <v, Ĥ v> of its own batch is largest.
+<ĝ, v> γ - γ²/2 <v, Ĥ v> of its own minibatch is largest.
 
 Beside the best of several hand-chosen multiples of 1/mean L_i, after 30 passes on six problems with three samplers, it
 was between 0.1 and 3 times as far from the minimum (one seed), and it never diverged.
@@ -26,14 +26,16 @@ from numpy.typing import NDArray
 from banditgrad._jit import bridge, inline
 from banditgrad.rows import dot
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime, as_schedule
-from banditgrad.solvers.shrinkage import settle
-from banditgrad.solvers.stability import overshoot
+from banditgrad.solvers.parts.iterates.base import flush
+from banditgrad.solvers.parts.step_size.stability import overshoot
 
 Vector = NDArray[np.float64]
 
-REACH, SQUARES, LIMIT = 0, 1, 2  # indices into `numbers`: the largest distance; the sum of ‖ĝ‖²; γ, at most
 FIRST_STEP = 0.5  # the first steps are about this over max L_i
-BLOCKS_PER_PASS = 32
+INTERVALS_PER_PASS = 32
+
+# the largest distance; the sum of ‖ĝ‖²; γ, at most
+PROGRESS = np.dtype([("reach", "f8"), ("squares", "f8"), ("limit", "f8")])
 
 
 @bridge
@@ -46,11 +48,11 @@ class Given(NamedTuple):
         """γ_t."""
         return self.schedule.at(t)
 
-    def measure_batch(self, parts, batch):
+    def measure_rows(self, parts, minibatch):
         """Take note of ĝ = Σ_k factor_k x_{i_k}; factors of rows that would go too far are made smaller."""
 
-    def measure_direction(self, parts, batch, v):
-        """Take note of the direction v that was made of this batch's ĝ."""
+    def measure_direction(self, parts, minibatch, v):
+        """Take note of the direction v that was made of this minibatch's ĝ."""
 
     @property
     def constant(self) -> bool:
@@ -62,43 +64,45 @@ class Given(NamedTuple):
 
 
 class Distance(NamedTuple):
-    """Steps from distance over gradients; within a block they only fall."""
+    """Steps from distance over gradients; within an interval they only fall."""
 
     origin: Vector
-    numbers: Vector
-    scratch: Vector  # of zeros; empty for batches of one row
+    measured: NDArray[np.void]  # one PROGRESS record
+    zeros: Vector  # room for ĝ; empty for minibatches of one row
     longest: float
-    block: int
+    interval: int  # steps
     smoothness: Vector  # L_i
     overshoot: float  # γ r_i, at most
 
     def step_at(self, t):
-        reach, squares = self.numbers[REACH], self.numbers[SQUARES]
-        return min(reach / math.sqrt(squares), self.longest, self.numbers[LIMIT]) if squares > 0.0 else 0.0
+        seen = self.measured[0]
+        return min(seen.reach / math.sqrt(seen.squares), self.longest, seen.limit) if seen.squares > 0.0 else 0.0
 
-    def measure_batch(self, parts, batch):
-        if self.scratch.size == 0:
-            self.numbers[SQUARES] += batch.factor[0] * batch.factor[0] * parts.norms2[batch.i[0]]
+    def measure_rows(self, parts, minibatch):
+        seen = self.measured[0]
+        if self.zeros.size == 0:
+            seen.squares += minibatch.factor[0] * minibatch.factor[0] * parts.norms2[minibatch.i[0]]
         else:
-            self.numbers[SQUARES] += _squared_norm(parts.rows, batch, self.scratch)
+            seen.squares += _squared_norm(parts.rows, minibatch, self.zeros)
         gamma = self.step_at(0)
-        for k in range(batch.i.size):  # r_i of its share of the batch
-            ratio = self.smoothness[batch.i[k]] / (batch.i.size * parts.norms2.size * batch.p[k])
+        for k in range(minibatch.i.size):  # r_i of its share of the minibatch
+            ratio = self.smoothness[minibatch.i[k]] / (minibatch.i.size * parts.norms2.size * minibatch.p[k])
             if gamma * ratio > self.overshoot:
-                batch.factor[k] *= self.overshoot / (gamma * ratio)
+                minibatch.factor[k] *= self.overshoot / (gamma * ratio)
 
-    def measure_direction(self, parts, batch, v):
+    def measure_direction(self, parts, minibatch, v):
+        seen = self.measured[0]
         for j in range(v.size):
-            self.numbers[SQUARES] += v[j] * v[j]
-        slope, bend = 0.0, 0.0  # <ĝ, v> and <v, Ĥ v>
-        for k in range(batch.i.size):
-            i = batch.i[k]
+            seen.squares += v[j] * v[j]
+        slope, second = 0.0, 0.0  # <ĝ, v> and <v, Ĥ v>
+        for k in range(minibatch.i.size):
+            i = minibatch.i[k]
             along = dot(parts.rows, i, v)
-            slope += batch.factor[k] * along
+            slope += minibatch.factor[k] * along
             if parts.norms2[i] > 0.0:
-                curve = self.smoothness[i] / parts.norms2[i]
-                bend += curve * along * along / (batch.i.size * parts.norms2.size * batch.p[k])
-        self.numbers[LIMIT] = slope / bend if slope > 0.0 and bend > 0.0 else math.inf
+                second_i = self.smoothness[i] / parts.norms2[i]
+                second += second_i * along * along / (minibatch.i.size * parts.norms2.size * minibatch.p[k])
+        seen.limit = slope / second if slope > 0.0 and second > 0.0 else math.inf
 
     @property
     def constant(self) -> bool:
@@ -110,46 +114,44 @@ class Distance(NamedTuple):
 
 
 @inline
-def _squared_norm(rows, batch, scratch):
-    """‖Σ_k factor_k x_{i_k}‖², in time O(non-zeros); `scratch` is zero before and after."""
-    last, total = scratch.size - 1, 0.0
-    for k in range(batch.i.size):
-        i = batch.i[k]
+def _squared_norm(rows, minibatch, g):
+    """‖Σ_k factor_k x_{i_k}‖², in time O(non-zeros); `g` holds zeros before and after."""
+    last, total = g.size - 1, 0.0
+    for k in range(minibatch.i.size):
+        i = minibatch.i[k]
         for e in range(rows.begin(i), rows.end(i)):
-            scratch[rows.column(i, e)] += batch.factor[k] * rows.entry(i, e)
-        scratch[last] += batch.factor[k] * rows.intercept
-    for k in range(batch.i.size):
-        i = batch.i[k]
+            g[rows.column(i, e)] += minibatch.factor[k] * rows.entry(i, e)
+        g[last] += minibatch.factor[k] * rows.intercept
+    for k in range(minibatch.i.size):
+        i = minibatch.i[k]
         for e in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, e)
-            total += scratch[j] * scratch[j]
-            scratch[j] = 0.0
-    total += scratch[last] * scratch[last]
-    scratch[last] = 0.0
+            total += g[j] * g[j]
+            g[j] = 0.0
+    total += g[last] * g[last]
+    g[last] = 0.0
     return total
 
 
-def new_stride(problem: Any, step_size: Any, w: Vector, batch_size: int, *, longest: float = math.inf) -> Any:
+def schedule_or_distance(problem: Any, step_size: Any, w: Vector, batch_size: int, *, longest: float = math.inf) -> Any:
     """`step_size` as users write it, a number, a schedule or "auto", for a run that starts at w."""
     if not isinstance(step_size, str):
         return Given(as_schedule(step_size))
     largest = float(problem.smoothness.max())
     typical = math.sqrt(float(np.mean(problem.gradient_norms(w) ** 2)))
     reach = FIRST_STEP / largest * typical if largest > 0.0 else 0.0
-    scratch = np.zeros(0 if batch_size == 1 else problem.dimension)
-    block = max(1, problem.n // (BLOCKS_PER_PASS * batch_size))
     return Distance(
         origin=w.copy(),
-        numbers=np.array([reach, 0.0, math.inf]),
-        scratch=scratch,
+        measured=np.array([(reach, 0.0, math.inf)], PROGRESS),
+        zeros=np.zeros(0 if batch_size == 1 else problem.dimension),
         longest=longest,
-        block=max(block, 16),
+        interval=max(problem.n // (INTERVALS_PER_PASS * batch_size), 16),
         smoothness=problem.smoothness,
         overshoot=overshoot(problem.n),
     )
 
 
-def check_stride(owner: Any, step_size: Any) -> None:
+def check_schedule(owner: Any, step_size: Any) -> None:
     """A number, a schedule or "auto"."""
     if isinstance(step_size, str):
         if step_size != "auto":
@@ -161,22 +163,22 @@ def check_stride(owner: Any, step_size: Any) -> None:
     as_schedule(step_size)
 
 
-def stride_along(advance: Any, state: Any, steps: int) -> int:
-    """`advance(steps)`, block by block where the distance must be measured."""
-    stride = state.stride
-    if isinstance(stride, Given):
+def advance_by_rule(advance: Any, state: Any, steps: int) -> int:
+    """`advance(steps)`, interval by interval where the distance must be measured."""
+    rule, iterate = state.rule, state.iterate
+    if isinstance(rule, Given):
         return int(advance(steps))
     done = 0
     while True:
-        left = stride.block - int(state.time[0]) % stride.block
+        left = rule.interval - int(state.time[0]) % rule.interval
         asked = min(left, steps - done)
         made = int(advance(asked))
         if made < 0:
             return made
         done += made
         if made == left:
-            settle(state.shrinkage, state.w)
-            reach = float(np.linalg.norm(state.w - stride.origin))
-            stride.numbers[REACH] = max(stride.numbers[REACH], reach if math.isfinite(reach) else 0.0)
+            flush(iterate)
+            reach = float(np.linalg.norm(iterate.w - rule.origin))
+            rule.measured["reach"] = max(rule.measured["reach"][0], reach if math.isfinite(reach) else 0.0)
         if made < asked or done >= steps:
             return done

@@ -8,17 +8,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import banditgrad as bg
-from banditgrad.solvers.drift import _gone_straight, fill_tables, travelled
+from banditgrad.solvers.parts.iterates.affine import POWERS, _after_straight_steps, refill, travelled
 
 
 @bg.kernel
-def travel(w, g, l1, l2, gamma, m, tables):
-    return travelled(w, g, l1, l2, gamma, m, tables)
+def travel(w, g, l1, l2, gamma, m, powers):
+    refill(powers, gamma * l2)
+    return travelled(w, g, l1, l2, gamma, m, powers)
 
 
 @bg.kernel
-def go_straight(w, g, l1, gamma, m, tables):
-    return _gone_straight(w, g, l1, gamma, m, tables)
+def go_straight(w, g, l1, gamma, m, powers):
+    return _after_straight_steps(w, g, l1, gamma, m, powers)
 
 
 def plain(w, g, l1, l2, gamma, m):
@@ -40,11 +41,9 @@ strengths = st.one_of(st.just(0.0), st.floats(1e-6, 2.0))
 @example(w=1.0, g=1.0, l1=0.0, l2=0.0, gamma=0.25, m=9)  # goes through zero
 @example(w=0.0, g=-1.0, l1=0.5, l2=0.1, gamma=0.25, m=9)  # leaves zero
 def test_closed_form_is_the_loop(w, g, l1, l2, gamma, m):
-    tables = np.zeros((100, 4))
-    fill_tables(tables, gamma * l2)
     expected = plain(w, g, l1, l2, gamma, m)
     scale = abs(w) + gamma * (abs(g) + l1) * m
-    got = travel(w, g, l1, l2, gamma, m, tables)
+    got = travel(w, g, l1, l2, gamma, m, np.zeros(100, POWERS))
     assert got[0] == pytest.approx(expected[0], abs=1e-12 * (1.0 + scale))
     assert got[1] == pytest.approx(expected[1], abs=1e-12 * (1.0 + scale) * m)
 
@@ -58,5 +57,5 @@ def test_closed_form_is_the_loop(w, g, l1, l2, gamma, m):
 def test_one_long_step_is_the_loop(w, g, l1, gamma, m):
     expected, _ = plain(w, g, l1, 0.0, gamma, m)
     scale = abs(w) + gamma * (abs(g) + l1) * m
-    got = go_straight(w, g, l1, gamma, float(m), np.zeros((1, 4)))
+    got = go_straight(w, g, l1, gamma, float(m), np.zeros(1, POWERS))
     assert got == pytest.approx(expected, abs=1e-12 * (1.0 + scale))
