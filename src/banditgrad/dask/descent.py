@@ -99,7 +99,7 @@ class Descent:
         self.shape, self.rounds = shape, 0
         self._subspace = Subspace(shape.l1, shape.l2, shape.penalised)
         self._length, self._careful = LONGEST, False
-        self._newton, self._effort, self._trust = False, 1.0, Trust(careless=CAUTION)
+        self._newton, self._effort, self._trust = False, 1.0, Trust(careless=CAUTION, most=np.inf)
 
     def go(self, start: Point) -> Generator[Any, Any, None]:
         """Yield requests, take their answers, change `here`; ends where nothing is left to gain."""

@@ -9,7 +9,7 @@ STALLED = 0.5  # a step that predicts more than this share of what the one befor
 PATIENCE = 8  # steps without a sample: if the last predicts more than CLOSER of the first, they do not come near
 FEW_ROWS = 0.75  # a ratio below this, of a step that came no nearer, is that of a model of too few rows
 BAD, GOOD = 0.25, 0.75  # a model with a ratio below was too bold, one above may be bolder
-CAUTION, CARELESS = 0.02, 1e-3  # the first caution, and the least one: below it there is none
+CAUTION = 0.02  # the first
 
 
 @dataclass
@@ -19,7 +19,8 @@ class Trust:
     predicted: float = math.inf  # decrease of F, by the last model
     ratio: float = 1.0  # of the actual decrease to the predicted one
     caution: float = 0.0  # the least second derivative that models assume, as a share of the loss's largest
-    careless: float = CARELESS
+    careless: float = 1e-3  # what caution falls to 0 from
+    most: float = 1.0  # caution
     exact: bool = False  # whether the next model is to be of all rows
     wasted: float = 0.0  # on samples that led no nearer, in evaluations of all rows
     failures: int = 0  # steps that gained next to nothing of what a model of all rows predicted
@@ -46,7 +47,7 @@ class Trust:
         self.ratio = decrease / self.predicted if self.predicted > 0.0 else 1.0
 
     def raise_caution(self) -> None:
-        self.caution = min(max(4.0 * self.caution, CAUTION), 1.0)
+        self.caution = min(max(4.0 * self.caution, CAUTION), self.most)
 
     def relax_caution(self) -> None:
         self.caution = self.caution / 4.0 if self.caution > self.careless else 0.0
