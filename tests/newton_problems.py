@@ -17,5 +17,5 @@ def with_ones(X):
     return np.hstack([X, np.ones((len(X), 1))])
 
 
-def hessian(problem, X, bends):
-    return with_ones(X).T @ (bends[:, None] * with_ones(X))
+def hessian(problem, X, second_derivatives):
+    return with_ones(X).T @ (second_derivatives[:, None] * with_ones(X))

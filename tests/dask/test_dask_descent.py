@@ -8,7 +8,7 @@ import banditgrad as bg
 pytest.importorskip("distributed")
 from banditgrad.certificate import column_curvatures
 from banditgrad.dask.descent import Curve, Descent, Evaluate, Move, Probe, Shape, packed
-from banditgrad.dask.subspace import Memory, Point
+from banditgrad.dask.subspace import Point, Subspace
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((200, 6)) * np.logspace(0, -1.5, 6)
@@ -134,11 +134,11 @@ def test_on_a_quadratic_the_completed_step_is_the_best_on_the_span():
         value = 0.5 * (w - target) @ curvature @ (w - target)
         return Point(w, value, value, curvature @ (w - target))
 
-    memory, earlier = Memory(0.0, 0.0, 6), RNG.standard_normal((3, 6))
+    subspace, earlier = Subspace(0.0, 0.0, 6), RNG.standard_normal((3, 6))
     for w in earlier:
-        memory.add(point(w))
+        subspace.add(point(w))
     here, proposed = point(np.zeros(6)), RNG.standard_normal(6)
-    completed = memory.complete(here, proposed)
+    completed = subspace.complete(here, proposed)
     assert np.abs(earlier @ point(completed).gradient).max() < 1e-10  # the gradient left is orthogonal to the span
     assert np.linalg.matrix_rank(np.vstack([earlier, completed - proposed])) == 3  # and only steps on it were added
 
@@ -147,10 +147,10 @@ def test_points_between_which_f_is_far_from_quadratic_do_not_count():
     def point(w):  # a quartic
         return Point(w, float(np.sum(w**4)), float(np.sum(w**4)), 4.0 * w**3)
 
-    memory = Memory(0.0, 0.0, 2)
-    memory.add(point(np.array([3.0, -2.0])))
+    subspace = Subspace(0.0, 0.0, 2)
+    subspace.add(point(np.array([3.0, -2.0])))
     proposed = np.array([0.2, 0.1])
-    assert memory.complete(point(np.array([0.1, 0.1])), proposed) is proposed
+    assert subspace.complete(point(np.array([0.1, 0.1])), proposed) is proposed
 
 
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-3), (1e-2, 0.0), (1e-3, 1e-3)])

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import banditgrad as bg
 from banditgrad._random import new_stream
 from banditgrad.solvers.newton import quadratic
-from banditgrad.solvers.newton.curvature import Curvature
+from banditgrad.solvers.newton.hessian import HessianMatrix
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.solver import sample_sizes
-from banditgrad.solvers.newton.view import View, draw_view
+from banditgrad.solvers.newton.subset import RowSubset, draw_subset
 from hard import hard_minimum, hard_problems, minimiser
 from newton_problems import hessian, problem_of, with_ones
 from tables import LOSSES
@@ -30,32 +30,32 @@ def test_a_look_sees_what_numpy_sees(small_data, rng, loss, rows, weighted):
     s = problem.sample_weight if weighted else np.ones(n)
     w, A = rng.standard_normal(13), with_ones(X)
     chosen, weights = rng.integers(0, n, 41), rng.random(41)
-    for view, i, share in (
-        (View(problem), np.arange(n), np.full(n, 1 / n)),
-        (View(problem, chosen, weights), chosen, weights),
+    for subset, i, share in (
+        (RowSubset(problem), np.arange(n), np.full(n, 1 / n)),
+        (RowSubset(problem, chosen, weights), chosen, weights),
     ):
-        view.diagonal = np.zeros(13)
+        subset.diagonal = np.zeros(13)
         z = A[i] @ w
         terms = [(LOSSES[loss].value(a, b), LOSSES[loss].derivative(a, b), LOSSES[loss].second_derivative(a, b))
                  for a, b in zip(z, y[i], strict=True)]  # fmt: skip
         value, slope, bend = np.array(terms).T * share * s[i]
-        assert view.look(w) == pytest.approx(value.sum(), rel=1e-12)
-        np.testing.assert_allclose(view.margins, z, atol=1e-12)
-        np.testing.assert_allclose(view.gradient, A[i].T @ slope, atol=1e-12)
-        np.testing.assert_allclose(view.bends, bend, atol=1e-14)
-        np.testing.assert_allclose(view.diagonal, (A[i] ** 2).T @ bend, atol=1e-12)
+        assert subset.evaluate(w) == pytest.approx(value.sum(), rel=1e-12)
+        np.testing.assert_allclose(subset.margins, z, atol=1e-12)
+        np.testing.assert_allclose(subset.gradient, A[i].T @ slope, atol=1e-12)
+        np.testing.assert_allclose(subset.second_derivatives, bend, atol=1e-14)
+        np.testing.assert_allclose(subset.diagonal, (A[i] ** 2).T @ bend, atol=1e-12)
         a = (slope / share) ** 2 * problem.parts.norms2[i] / n**2
-        np.testing.assert_allclose(view.feedback(), a, atol=1e-14)
+        np.testing.assert_allclose(subset.feedback(), a, atol=1e-14)
 
 
 def test_between_two_looks_no_row_is_needed(small_data, rng):
     problem = problem_of(small_data)
-    view, one, two = View(problem), rng.standard_normal(13), rng.standard_normal(13)
-    view.look(one)
-    view.look(two)
+    subset, one, two = RowSubset(problem), rng.standard_normal(13), rng.standard_normal(13)
+    subset.evaluate(one)
+    subset.evaluate(two)
     for t in (0.0, 0.3, 1.0):
-        other = View(problem)
-        assert view.between(t) == pytest.approx(other.look(one + t * (two - one)), rel=1e-12)
+        other = RowSubset(problem)
+        assert subset.value_along(t) == pytest.approx(other.evaluate(one + t * (two - one)), rel=1e-12)
 
 
 def test_drawn_rows_are_weighted_without_bias(small_data):
@@ -64,9 +64,9 @@ def test_drawn_rows_are_weighted_without_bias(small_data):
     gradients = []
     for seed in range(400):
         sampling = bg.Importance().start(problem.n, horizon=None, seed=seed, smoothness=problem.smoothness)
-        view = draw_view(problem, sampling.state, 50)
-        view.look(w)
-        gradients.append(view.gradient)
+        subset = draw_subset(problem, sampling.state, 50)
+        subset.evaluate(w)
+        gradients.append(subset.gradient)
     errors = (np.mean(gradients, axis=0) - problem.gradient(w)) / (np.std(gradients, axis=0) / np.sqrt(400) + 1e-12)
     assert np.abs(errors).max() < 4.5
 
@@ -78,42 +78,42 @@ def test_drawn_rows_are_weighted_without_bias(small_data):
 def test_the_matrix_is_that_of_its_coefficients(small_data, rng, rows):
     X, y = small_data
     problem = problem_of(small_data, rows)
-    view = View(problem)
-    curvature = Curvature(view, new_stream(0))
+    subset = RowSubset(problem)
+    estimate = HessianMatrix(subset, new_stream(0))
     for share in (0.2, 0.5, 1.0, 0.3):
-        curvature.move(rng.random(len(y)), share)
-        np.testing.assert_allclose(curvature.matrix, hessian(problem, X, curvature.sample.coefficients), atol=1e-12)
-        np.testing.assert_allclose(curvature.matrix, curvature.matrix.T, atol=1e-12)
+        estimate.move(rng.random(len(y)), share)
+        np.testing.assert_allclose(estimate.matrix, hessian(problem, X, estimate.sample.coefficients), atol=1e-12)
+        np.testing.assert_allclose(estimate.matrix, estimate.matrix.T, atol=1e-12)
 
 
 def test_all_rows_give_the_hessian_and_few_rows_correct_it(small_data, rng):
     X, y = small_data
-    view = View(problem_of(small_data))
-    curvature, bends = Curvature(view, new_stream(0)), rng.random(len(y))
-    assert curvature.move(bends, 1.0) == np.count_nonzero(view.norms2)
-    np.testing.assert_allclose(curvature.matrix, hessian(None, X, bends), atol=1e-12)
-    assert curvature.move(bends, 1.0) == 0
-    nearby = bends * (1.0 + 0.01 * rng.random(len(y)))
-    assert curvature.move(nearby, 1.0) < 10
-    np.testing.assert_allclose(curvature.matrix, hessian(None, X, nearby), rtol=0.2, atol=0.05 * len(y))
+    subset = RowSubset(problem_of(small_data))
+    estimate, second_derivatives = HessianMatrix(subset, new_stream(0)), rng.random(len(y))
+    assert estimate.move(second_derivatives, 1.0) == np.count_nonzero(subset.norms2)
+    np.testing.assert_allclose(estimate.matrix, hessian(None, X, second_derivatives), atol=1e-12)
+    assert estimate.move(second_derivatives, 1.0) == 0
+    nearby = second_derivatives * (1.0 + 0.01 * rng.random(len(y)))
+    assert estimate.move(nearby, 1.0) < 10
+    np.testing.assert_allclose(estimate.matrix, hessian(None, X, nearby), rtol=0.2, atol=0.05 * len(y))
 
 
 def test_the_sample_is_unbiased_and_better_than_a_uniform_one(small_data, rng):
     X, y = small_data
-    view, bends, share = View(problem_of(small_data)), rng.random(len(y)), 0.3
-    truth = hessian(None, X, bends)
+    subset, second_derivatives, share = RowSubset(problem_of(small_data)), rng.random(len(y)), 0.3
+    truth = hessian(None, X, second_derivatives)
 
     def samples(move):
         return np.array([move(seed) for seed in range(500)])
 
     def ours(seed):
-        curvature = Curvature(view, new_stream(seed))
-        curvature.move(bends, share)
-        return curvature.matrix
+        estimate = HessianMatrix(subset, new_stream(seed))
+        estimate.move(second_derivatives, share)
+        return estimate.matrix
 
     def uniform(seed):
         taken = np.random.default_rng(seed).random(len(y)) < share
-        return hessian(None, X, np.where(taken, bends / share, 0.0))
+        return hessian(None, X, np.where(taken, second_derivatives / share, 0.0))
 
     found = samples(ours)
     errors = (found.mean(axis=0) - truth) / (found.std(axis=0) / np.sqrt(500) + 1e-9)
@@ -192,7 +192,7 @@ def test_starts_where_the_loss_is_straight(small_data):
 
 
 def test_converges_where_rows_stop_curving():
-    """Nearly separable words: after a long step many columns have no curvature left, and models no minimiser."""
+    """Nearly separable words: after a long step many columns have no estimate left, and models no minimiser."""
     rng, n, d = np.random.default_rng(0), 600, 1500
     frequency = 1.0 / (np.arange(d) + 5.0)
     lengths = np.clip(np.exp(3.4 + 1.2 * rng.standard_normal(n)), 1, 800).astype(int)
@@ -251,10 +251,10 @@ def test_what_it_knows_is_right_and_saves_passes(small_data, monkeypatch):
 def test_a_squared_loss_is_solved_without_a_second_look(rng, penalty, monkeypatch):
     X, _ = many_rows(rng, 4000)
     problem = bg.Problem(X, X @ rng.standard_normal(X.shape[1]) + rng.standard_normal(len(X)), bg.Squared(), penalty)
-    look, looks = View.look, []
-    monkeypatch.setattr(View, "look", lambda view, w: looks.append(view.size) or look(view, w))
+    evaluate, sizes = RowSubset.evaluate, []
+    monkeypatch.setattr(RowSubset, "evaluate", lambda subset, w: sizes.append(subset.size) or evaluate(subset, w))
     result = bg.minimise(problem, passes=1, record_every=1)
-    assert looks.count(problem.n) == 1
+    assert sizes.count(problem.n) == 1
     assert isinstance(result.sampling.sampler, bg.Uniform)  # nothing was drawn
     assert result.value == pytest.approx(problem.value(result.w), rel=1e-11)
     looked = bg.minimise(problem, passes=1, record_every=1, record_variance=True, tol=1e-9)

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 import banditgrad as bg
 from banditgrad._random import new_stream
-from banditgrad.solvers.newton.columns import ColumnCurvature
-from banditgrad.solvers.newton.matrix_free import RowCurvature, _overlaps
-from banditgrad.solvers.newton.memory import PAIRS, Memory
-from banditgrad.solvers.newton.view import View
+from banditgrad.solvers.newton.columns import HessianColumns
+from banditgrad.solvers.newton.lbfgs import LBFGS, PAIRS
+from banditgrad.solvers.newton.matrix_free import HessianRows, _overlaps
+from banditgrad.solvers.newton.subset import RowSubset
 from hard import minimiser
 from newton_problems import hessian, problem_of, with_ones
 
@@ -25,39 +25,39 @@ def wide_data():
 def test_conjugate_gradients_minimise_the_model(wide_data, rng, rows):
     X, _ = wide_data
     problem = problem_of(wide_data, rows, penalty="SquaredL2")
-    view, w = View(problem), rng.standard_normal(701)
-    curvature = RowCurvature(view, new_stream(0))
-    view.look(0.01 * w)
-    assert curvature.move(view.bends, 1.0) == 300
+    subset, w = RowSubset(problem), rng.standard_normal(701)
+    estimate = HessianRows(subset, new_stream(0))
+    subset.evaluate(0.01 * w)
+    assert estimate.move(subset.second_derivatives, 1.0) == 300
     l1, l2 = np.zeros(701), np.where(np.arange(701) < 700, 0.5, 0.0)
-    v, curve = curvature.minimise(view.gradient, w, l1, l2, 1e-20)
-    H = hessian(problem, X, view.bends)
-    np.testing.assert_allclose(v, -np.linalg.solve(H + np.diag(l2), view.gradient + l2 * w), rtol=1e-5, atol=1e-7)
-    assert curve == pytest.approx(v @ H @ v, rel=1e-9)
-    assert 30 < curvature.move(view.bends, 0.3) < 150
+    v, vMv = estimate.minimise(subset.gradient, w, l1, l2, 1e-20)
+    H = hessian(problem, X, subset.second_derivatives)
+    np.testing.assert_allclose(v, -np.linalg.solve(H + np.diag(l2), subset.gradient + l2 * w), rtol=1e-5, atol=1e-7)
+    assert vMv == pytest.approx(v @ H @ v, rel=1e-9)
+    assert 30 < estimate.move(subset.second_derivatives, 0.3) < 150
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse"])
 def test_coordinate_descent_minimises_the_model(wide_data, rng, rows):
     X, _ = wide_data
     problem = problem_of(wide_data, rows, penalty="ElasticNet")
-    view, w = View(problem), rng.standard_normal(701) * (rng.random(701) < 0.1)
-    curvature = ColumnCurvature(view, new_stream(0))
-    view.look(0.01 * w)
-    assert curvature.move(view.bends, 1.0) == 300
+    subset, w = RowSubset(problem), rng.standard_normal(701) * (rng.random(701) < 0.1)
+    estimate = HessianColumns(subset, new_stream(0))
+    subset.evaluate(0.01 * w)
+    assert estimate.move(subset.second_derivatives, 1.0) == 300
     penalised = np.arange(701) < 700
     l1, l2 = np.where(penalised, 0.05, 0.0), np.where(penalised, 0.5, 0.0)
-    v, curve = curvature.minimise(view.gradient, w, l1, l2, 1e-20)
-    H = hessian(problem, X, view.bends)
+    v, vMv = estimate.minimise(subset.gradient, w, l1, l2, 1e-20)
+    H = hessian(problem, X, subset.second_derivatives)
     moved = np.flatnonzero(v)
     assert 20 < moved.size < 600
-    r, u = view.gradient + H @ v + l2 * (w + v), w + v
-    asked = (w != 0.0) | (np.abs(view.gradient) > l1)  # the others wait for the next gradient
+    r, u = subset.gradient + H @ v + l2 * (w + v), w + v
+    asked = (w != 0.0) | (np.abs(subset.gradient) > l1)  # the others wait for the next gradient
     np.testing.assert_allclose(r[u != 0.0], -(l1 * np.sign(u))[u != 0.0], atol=1e-6)
     assert np.all(np.abs(r[asked & (u == 0.0)]) <= 0.05 + 1e-6)
     assert not v[~asked].any()
-    assert curve == pytest.approx(v @ H @ v, rel=1e-9)
-    assert 30 < curvature.move(view.bends, 0.3) < 150
+    assert vMv == pytest.approx(v @ H @ v, rel=1e-9)
+    assert 30 < estimate.move(subset.second_derivatives, 0.3) < 150
 
 
 def bfgs(B, pairs):
@@ -67,9 +67,9 @@ def bfgs(B, pairs):
 
 
 def remembered(rng, H, count):
-    memory, pairs = Memory(), []
+    memory, pairs = LBFGS(), []
     for step in rng.standard_normal((count, len(H))):
-        memory.note(step, H @ step)
+        memory.remember(step, H @ step)
         pairs.append((step, H @ step))
     return memory, pairs[-PAIRS:]
 
@@ -84,33 +84,33 @@ def test_the_memory_is_that_of_bfgs(rng, count):
         s, y = pairs[-1]
         scale = y @ np.linalg.solve(M, y) / (s @ y)
     B = bfgs(scale * M, pairs)
-    v, curve = memory.minimise(np.diag(M), slope, np.ones(40), np.zeros(40), 1.0)
+    v, vMv = memory.minimise(np.diag(M), slope, np.ones(40), np.zeros(40), 1.0)
     np.testing.assert_allclose(v, -np.linalg.solve(B, slope), rtol=1e-7, atol=1e-9)
-    assert curve == pytest.approx(v @ B @ v, rel=1e-8)
+    assert vMv == pytest.approx(v @ B @ v, rel=1e-8)
 
     B, w, l1 = bfgs(M, pairs), rng.standard_normal(40) * (rng.random(40) < 0.5), np.where(np.arange(40) < 39, 0.3, 0.0)
-    v, curve = memory.minimise(np.diag(M), slope, w, l1, 1e-12)
+    v, vMv = memory.minimise(np.diag(M), slope, w, l1, 1e-12)
     r, u = slope + B @ v, w + v
     assert 0 < np.count_nonzero(u) < 40
     np.testing.assert_allclose(r[u != 0.0], -(l1 * np.sign(u))[u != 0.0], atol=1e-8)
     assert np.all(np.abs(r[u == 0.0]) <= 0.3 + 1e-8)
-    assert curve == pytest.approx(v @ B @ v, rel=1e-8)
+    assert vMv == pytest.approx(v @ B @ v, rel=1e-8)
 
 
 def test_pairs_that_have_no_compact_form_are_forgotten(rng):
     """The step went where the diagonal is zero by now."""
-    memory, slope, l1, diagonal = Memory(), rng.standard_normal(5), np.full(5, 0.1), np.array([0.0, 1.0, 1.0, 1.0, 1.0])
+    memory, slope, l1, diagonal = LBFGS(), rng.standard_normal(5), np.full(5, 0.1), np.array([0.0, 1.0, 1.0, 1.0, 1.0])
     slope[0] = 1.0
-    memory.note(np.eye(5)[0], np.eye(5)[0])
-    v, curve = memory.minimise(diagonal, slope, np.zeros(5), l1, 1e-12)
+    memory.remember(np.eye(5)[0], np.eye(5)[0])
+    v, vMv = memory.minimise(diagonal, slope, np.zeros(5), l1, 1e-12)
     np.testing.assert_allclose(v, -diagonal * np.sign(slope) * np.maximum(np.abs(slope) - 0.1, 0.0), atol=1e-12)
-    assert curve == pytest.approx(v @ v)
+    assert vMv == pytest.approx(v @ v)
 
 
 def test_a_step_without_curvature_is_not_remembered(rng):
-    memory, slope = Memory(), rng.standard_normal(5)
-    memory.note(np.ones(5), np.zeros(5))
-    memory.note(np.ones(5), np.array([1.0, -1.0, 0.0, 0.0, 0.0]))
+    memory, slope = LBFGS(), rng.standard_normal(5)
+    memory.remember(np.ones(5), np.zeros(5))
+    memory.remember(np.ones(5), np.array([1.0, -1.0, 0.0, 0.0, 0.0]))
     v, _ = memory.minimise(np.ones(5), slope, np.zeros(5), np.zeros(5), 1.0)
     np.testing.assert_array_equal(v, -slope)
 
@@ -141,25 +141,27 @@ def test_a_sample_is_trusted_as_far_as_its_rows_agree(rng):
     alike = rng.standard_normal((2000, 3)) @ rng.standard_normal((3, 400))
     for X, dropped in ((rng.standard_normal((2000, 400)), True), (alike, False)):
         problem = bg.Problem(X, np.sign(X[:, 0]), bg.Logistic(), bg.SquaredL2(1e-3))
-        view = View(problem)
-        view.diagonal = np.zeros(400)
-        view.look(np.zeros(400))
-        curvature = RowCurvature(view, new_stream(0))
-        curvature.move(view.bends, 0.1)
-        assert curvature.dropped == dropped
-        curvature.move(view.bends, 0.1)
-        assert curvature.dropped == dropped  # for good
-        curvature = RowCurvature(view, new_stream(0))
-        curvature.move(view.bends, 1.0)
-        assert not curvature.dropped
+        subset = RowSubset(problem)
+        subset.diagonal = np.zeros(400)
+        subset.evaluate(np.zeros(400))
+        estimate = HessianRows(subset, new_stream(0))
+        estimate.move(subset.second_derivatives, 0.1)
+        assert estimate.dropped == dropped
+        estimate.move(subset.second_derivatives, 0.1)
+        assert estimate.dropped == dropped  # for good
+        estimate = HessianRows(subset, new_stream(0))
+        estimate.move(subset.second_derivatives, 1.0)
+        assert not estimate.dropped
 
 
 def test_columns_keep_to_the_room_they_have(wide_data, monkeypatch):
-    monkeypatch.setattr("banditgrad.solvers.newton.columns.ROOM", 6000)
+    monkeypatch.setattr("banditgrad.solvers.newton.columns.MOST_ENTRIES", 6000)
     problem = problem_of(wide_data)
-    view = View(problem)
-    view.look(np.zeros(701))
-    assert 10 < ColumnCurvature(view, new_stream(0)).move(view.bends, 1.0) < 60  # of 300 rows with 210 entries each
+    subset = RowSubset(problem)
+    subset.evaluate(np.zeros(701))
+    assert (
+        10 < HessianColumns(subset, new_stream(0)).move(subset.second_derivatives, 1.0) < 60
+    )  # of 300 rows with 210 entries each
     result = bg.minimise(problem, bg.SampledNewton(), passes=200, seed=0)
     assert result.value < problem.value(minimiser(problem)) + 1e-6
 

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad.dask.subspace import Memory, Point
+from banditgrad.dask.subspace import Point, Subspace
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
+from banditgrad.solvers.newton.trust import CAUTION, Trust
 
 Vector = NDArray[np.float64]
 
@@ -33,8 +34,6 @@ LOOPS = 10  # rounds after which they crawl, though F falls
 GROWTH, CUT = 2.0, 2.0  # of their length after a good round and after one that went too far
 PARTS = 2.0 ** -np.arange(1.0, 17.0)  # of a step that went too far, among which the best is taken
 MODEL_TOL = 1e-3  # how well models of F are minimised, which costs no exchange
-CAUTION = 0.02  # the first after a step that went too far: rows that hardly curve where they are may curve elsewhere
-KEPT, STALE = 0.75, 0.1  # a model that kept less of its promise, which was no less than before, saw too few rows
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,9 @@ class Descent:
 
     def __init__(self, shape: Shape) -> None:
         self.shape, self.rounds = shape, 0
-        self._memory = Memory(shape.l1, shape.l2, shape.penalised)
+        self._subspace = Subspace(shape.l1, shape.l2, shape.penalised)
         self._length, self._careful = LONGEST, False
-        self._newton, self._effort, self._caution, self._promised = False, 1.0, 0.0, np.inf
+        self._newton, self._effort, self._trust = False, 1.0, Trust(careless=CAUTION, most=np.inf)
 
     def go(self, start: Point) -> Generator[Any, Any, None]:
         """Yield requests, take their answers, change `here`; ends where nothing is left to gain."""
@@ -110,17 +109,17 @@ class Descent:
             self.rounds += 1
             if not better.value < self.here.value:
                 return
-            self._memory.add(self.here)
+            self._subspace.add(self.here)
             self.here = better
 
-    def look(self, w: Vector) -> Generator[Any, Any, Point]:
+    def evaluate(self, w: Vector) -> Generator[Any, Any, Point]:
         data, gradient = yield Evaluate(w)
         return Point(w, data, data + self.cost(w), gradient)
 
     def polish(self) -> Generator[Any, Any, None]:
         """A last proximal gradient step: coordinates that an l1 norm should hold at zero, and that means left near it,
         are zero after it."""
-        better = yield from self.look(self.shortened())
+        better = yield from self.evaluate(self.shortened())
         if better.value <= self.here.value:
             self.here = better
 
@@ -159,7 +158,7 @@ class Descent:
         if not point.value < here.value:
             point = yield from self._completed(here, self.shortened(here))
         if not point.value < here.value:
-            point = yield from self.look(self.shortened(here))
+            point = yield from self.evaluate(self.shortened(here))
         return point
 
     def _loops(self, here: Point) -> Generator[Any, Any, Point | None]:
@@ -180,22 +179,24 @@ class Descent:
         return point
 
     def _newton_step(self, here: Point) -> Generator[Any, Any, Point]:
-        half = yield Curve(here.w, self._effort, self._caution)
-        before = self._promised
-        proposed, self._promised = self._model_minimiser(here, half)
-        point = yield from self.look(proposed)
+        trust = self._trust
+        half = yield Curve(here.w, self._effort, trust.caution)
+        before = trust.predicted
+        proposed, trust.predicted = self._model_minimiser(here, half)
+        point = yield from self.evaluate(proposed)
         if not point.value < here.value:
             point, part = yield from self._search(here, point)
             if part <= 0.25:
-                self._caution = max(4.0 * self._caution, CAUTION)
+                trust.raise_caution()
             return point
-        self._caution = self._caution / 4.0 if self._caution > CAUTION else 0.0
-        if here.value - point.value < KEPT * self._promised and self._promised > STALE * before:
+        trust.relax_caution()
+        trust.compare(here.value - point.value)
+        if trust.too_few_rows(before):
             self._effort *= 2.0
         return point
 
     def _model_minimiser(self, here: Point, half: Vector) -> tuple[Vector, float]:
-        """Where F's quadratic model is least, and how much less it is there than here."""
+        """Where F's quadratic model is least, and the decrease it predicts: q(0) - q(v), as in `newton.descent`."""
         H = unpacked(half, here.w.size)
         penalised = np.arange(here.w.size) < self.shape.penalised
         l1, l2 = np.where(penalised, self.shape.l1, 0.0), np.where(penalised, self.shape.l2, 0.0)
@@ -205,21 +206,21 @@ class Descent:
 
     def _completed(self, here: Point, proposed: Vector) -> Generator[Any, Any, Point]:
         """The proposed point, completed with earlier steps; these are forgotten where they led astray."""
-        w = self._memory.complete(here, proposed)
-        point = yield from self.look(w)
+        w = self._subspace.complete(here, proposed)
+        point = yield from self.evaluate(w)
         if w is not proposed and not point.value < here.value:
-            self._memory.forget()
+            self._subspace.forget()
         return point
 
     def _search(self, here: Point, there: Point) -> Generator[Any, Any, tuple[Point, float]]:
         """The best of some points on the way from here to there, and which part of the way it is."""
         if np.isfinite(there.value):
-            self._memory.add(there)
+            self._subspace.add(there)
         direction = there.w - here.w
         data = yield Probe(here.w, direction, PARTS)
         values = data + [self.cost(here.w + part * direction) for part in PARTS]
         part = PARTS[np.argmin(np.where(np.isnan(values), np.inf, values))]
-        point = yield from self.look(here.w + part * direction)
+        point = yield from self.evaluate(here.w + part * direction)
         return point, float(part)
 
 

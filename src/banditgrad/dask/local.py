@@ -23,10 +23,10 @@ from banditgrad.rows import dot
 from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers.base import BAD_INDEX
 from banditgrad.solvers.newton.costs import Costs
-from banditgrad.solvers.newton.curvature import Curvature
+from banditgrad.solvers.newton.hessian import HessianMatrix
 from banditgrad.solvers.newton.quadratic import one_blas_thread
 from banditgrad.solvers.newton.solver import SampledNewton, approach, sample_sizes
-from banditgrad.solvers.newton.view import View
+from banditgrad.solvers.newton.subset import RowSubset
 from banditgrad.solvers.parts.iterates.affine import new_iterate, set_out
 from banditgrad.solvers.parts.iterates.base import flushed
 from banditgrad.solvers.parts.minibatch import Minibatch, new_minibatch
@@ -121,16 +121,17 @@ class Loop:
         No φ_i'' counts as less than `caution` times the loss's largest, and a column of which the sample has seen too
         little has the Hessian's own diagonal.
         """
-        view, costs = View(problem), Costs(problem)
-        view.diagonal = np.zeros(problem.dimension)
-        view.look(w)
-        curvature = Curvature(view, self._stream)
+        subset, costs = RowSubset(problem), Costs(problem)
+        subset.diagonal = np.zeros(problem.dimension)
+        subset.evaluate(w)
+        estimate = HessianMatrix(subset, self._stream)
         weights = 1.0 if problem.sample_weight is None else problem.sample_weight
-        bends = np.maximum(view.bends, caution * problem.loss.curvature() / problem.n * weights)
+        least = caution * problem.loss.curvature() / problem.n * weights
+        second_derivatives = np.maximum(subset.second_derivatives, least)
         with one_blas_thread:  # partitions are worked on side by side
-            read = curvature.move(bends, effort * HESSIAN_WORK * costs.look / costs.hessian)
-        matrix, corner = curvature.matrix, np.arange(problem.dimension)
-        matrix[corner, corner] = np.maximum(view.diagonal, matrix[corner, corner])
+            read = estimate.move(second_derivatives, effort * HESSIAN_WORK * costs.evaluation / costs.hessian)
+        matrix, corner = estimate.matrix, np.arange(problem.dimension)
+        matrix[corner, corner] = np.maximum(subset.diagonal, matrix[corner, corner])
         return matrix, 1.0 + read / problem.n
 
     def run(self, problem: Problem, w: Vector, gradient: Vector, passes: float, careful: bool) -> Moved:

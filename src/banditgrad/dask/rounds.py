@@ -64,12 +64,12 @@ class Run:
         self.request: Any = next(self._steps)
 
     def _go(self, start: Vector) -> Generator[Any, Any, None]:
-        origin = yield from self.descent.look(np.zeros_like(start))
+        origin = yield from self.descent.evaluate(np.zeros_like(start))
         if not math.isfinite(origin.value):
             raise ValueError(f"F is {origin.value} at w = 0, where every fit begins. Scale the targets.")
         self._origin = self.descent.optimality(origin), origin.value
         cold = not start.any() or self._origin[0] == 0.0  # zero is then the minimiser
-        first = origin if cold else (yield from self.descent.look(start))
+        first = origin if cold else (yield from self.descent.evaluate(start))
         yield from self.descent.go(first if math.isfinite(first.value) else origin)
 
     @property

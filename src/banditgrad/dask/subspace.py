@@ -33,8 +33,8 @@ class Point(NamedTuple):
     gradient: Vector  # ∇f(w)
 
 
-class Memory:
-    """The last few points; `l1` and `l2` are the strengths of the penalty on all coordinates but the intercept."""
+class Subspace:
+    """The span of steps between the last few points; `l1` and `l2` penalise all coordinates but the intercept."""
 
     def __init__(self, l1: float, l2: float, penalised: int) -> None:
         self._l1, self._l2, self._penalised = l1, l2, penalised
@@ -59,17 +59,17 @@ class Memory:
         c, floor = np.zeros(S.shape[1]), max(SMALLEST * float(np.abs(base).max()), np.finfo(float).tiny)
         for _ in range(REWEIGHTINGS):  # |u| <= u² / (2 |v|) + |v| / 2, with equality at u = v
             weight = self._l1 / np.maximum(np.abs(base + penalised @ c), floor)
-            bend = curvature + penalised.T @ (weight[:, None] * penalised)
-            c = _least(bend, slope + penalised.T @ (weight * base))
+            reweighted = curvature + penalised.T @ (weight[:, None] * penalised)
+            c = _least(reweighted, slope + penalised.T @ (weight * base))
         return np.asarray(proposed + S @ c)
 
 
 def _quadratic_between(here: Point, there: Point) -> bool:
     """Whether the trapezoid rule for f between two points is right up to a small part of the second-order term."""
     step = there.w - here.w
-    half_bend = 0.5 * (step @ (there.gradient - here.gradient))
+    second_order = 0.5 * (step @ (there.gradient - here.gradient))
     error = there.data - here.data - 0.5 * (step @ (there.gradient + here.gradient))
-    return bool(half_bend > 0.0 and abs(error) <= NEARLY * half_bend)
+    return bool(second_order > 0.0 and abs(error) <= NEARLY * second_order)
 
 
 def _secants(here: Point, points: Iterable[Point]) -> tuple[Vector, Vector]:

@@ -1,24 +1,24 @@
 """The sampled Hessian by columns, for wide data with an l1 norm: no matrix is made.
 
 The model is minimised by coordinate descent on the sampled rows, scaled by √c_k and turned to columns: a coordinate
-costs a look at its column. Only coordinates that are not zero, or that the gradient asks to move, are looked at, in a
+costs a pass over its column. Only coordinates that are not zero, or that the gradient asks to move, are visited, in a
 new random order each time: columns that are all alike a little, as counts are, slow a fixed order down. Where that does
 not come near the minimiser, conjugate gradients move the coordinates that are not zero, all at once.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from banditgrad._jit import kernel
+from banditgrad._jit import bridge, kernel
 from banditgrad._random import shuffle
 from banditgrad.rows import Dense
-from banditgrad.solvers.newton.matrix_free import RowCurvature
-from banditgrad.solvers.newton.quadratic import best
-from banditgrad.solvers.newton.view import AHEAD, View
+from banditgrad.solvers.newton.matrix_free import HessianRows, conjugate_gradients
+from banditgrad.solvers.newton.quadratic import descend_coordinates, stopped_at_zero
+from banditgrad.solvers.newton.subset import AHEAD, RowSubset
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -26,47 +26,80 @@ Indices = NDArray[np.int64]
 SWEEPS = 30  # over the working coordinates at most, before conjugate gradients
 PRODUCTS = 100  # of conjugate gradients at most
 ACCURACY = 1e-6  # of their result, as a share of the gradient's squared norm
-ROOM = 1e8  # entries of a sample at most: of rows beyond the memory not all can be turned to columns
+MOST_ENTRIES = 1e8  # entries of a sample at most: of rows beyond the memory not all can be turned to columns
 
 
-class ColumnCurvature(RowCurvature):
-    """An estimate of the Hessian of the rows in view, as the columns of the rows that were sampled."""
+@bridge
+class ColumnModel(NamedTuple):
+    """<gradient, u - w> + ½ <u - w, M (u - w)> with M = A'A + diag(ridge), for coordinate descent; A by its columns."""
 
-    def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
-        super().__init__(view, stream)
-        rows, self._stream = view.parts.rows, stream
-        held = (rows.matrix if isinstance(rows, Dense) else rows.data).size * (view.size / view.parts.norms2.size)
-        self._most = ROOM / max(held, 1.0)
+    indptr: Indices
+    indices: NDArray[np.int32]
+    data: Vector
+    gradient: Vector
+    w: Vector
+    squares: Vector  # of the columns: the diagonal of A'A
+    ridge: Vector
+    t: Vector  # A (u - w)
+    stream: NDArray[np.uint64]
+
+    def visit(self, order):
+        """Put the coordinates in the order in which the next sweep goes through them."""
+        shuffle(order, order.size, self.stream)
+
+    def partial(self, j, u):
+        """The partial derivative where coordinate j is u."""
+        r = self.gradient[j] + self.ridge[j] * (u - self.w[j])
+        for k in range(self.indptr[j], self.indptr[j + 1]):
+            r += self.data[k] * self.t[self.indices[k]]
+        return r
+
+    def shift(self, j, change):
+        """Coordinate j has moved by this much."""
+        for k in range(self.indptr[j], self.indptr[j + 1]):
+            self.t[self.indices[k]] += change * self.data[k]
+
+
+class HessianColumns(HessianRows):
+    """An estimate of the Hessian of a subset of rows, as the columns of the rows that were sampled."""
+
+    def __init__(self, subset: RowSubset, stream: NDArray[np.uint64]) -> None:
+        super().__init__(subset, stream)
+        rows, self._stream = subset.parts.rows, stream
+        entries = (rows.matrix if isinstance(rows, Dense) else rows.data).size * (
+            subset.size / subset.parts.norms2.size
+        )
+        self._most = MOST_ENTRIES / max(entries, 1.0)
         if self._most < 1.0:
-            view.diagonal = np.zeros(view.gradient.size)
+            subset.diagonal = np.zeros(subset.gradient.size)
 
-    def pays_in_full(self, bends: Vector, share: float) -> bool:
+    def exact_pays(self, second_derivatives: Vector, share: float) -> bool:
         return False
 
-    def move(self, bends: Vector, share: float, exact: bool = False) -> int:
+    def move(self, second_derivatives: Vector, share: float, exact: bool = False) -> int:
         """A new sample, of no more rows than there is room for; if all were asked for, these must do."""
         self._all = self._all or exact
         wanted = 1.0 if self._all else share
-        count = super().move(bends, min(wanted, self._most))
+        count = super().move(second_derivatives, min(wanted, self._most))
         self.dropped, self.exact = self.dropped and wanted < 1.0, wanted >= 1.0
         return count
 
     def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
-        """The change v of w that minimises the quadratic model, to √tol, and the <v, M v> of it."""
+        """v = argmin <∇f, v> + ½ <v, M v> + l1 |w + v| + (l2/2) ‖w + v‖², to √tol, and <v, M v>."""
         working = np.flatnonzero((w != 0.0) | (np.abs(gradient) > l1))
-        indptr, indices, data = _columns(self.view.parts.rows, self._chosen, self._scales, working, w.size)
-        seen = np.add.reduceat(np.append(data**2, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
-        held = np.maximum(self.diagonal[working] - seen, 0.0) if self.diagonal.size else np.zeros(seen.size)
-        u, t = w[working], np.zeros(self._chosen.size)
-        columns, model = (indptr, indices, data), (gradient[working], w[working], l1[working], l2[working], seen, held)
+        indptr, indices, data = _columns(self.subset.parts.rows, self._chosen, self._scales, working, w.size)
+        squares = np.add.reduceat(np.append(data**2, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
+        ridge = np.maximum(self.diagonal[working] - squares, 0.0) if self.diagonal.size else np.zeros(squares.size)
+        u, t, l1, l2 = w[working], np.zeros(self._chosen.size), l1[working], l2[working]
+        model = ColumnModel(indptr, indices, data, gradient[working], w[working], squares, ridge, t, self._stream)
         order, goal = np.arange(u.size), math.sqrt(tol) / self.effort
         for left in range(int(math.log2(self.effort)), -1, -1):
-            if _descend(columns, model, goal, SWEEPS, self._stream, order, u, t) or left == 0:
+            if descend_coordinates(model, squares + ridge, l1, l2, goal, SWEEPS, order, u) or left == 0:
                 break
-            _move_support(sp.csc_array((data, indices, indptr), shape=(t.size, u.size)), model, u, t)
+            _move_support(sp.csc_array((data, indices, indptr), shape=(t.size, u.size)), model, l1, l2, u)
         v = np.zeros_like(w)
         v[working] = u - w[working]
-        return v, float(t @ t + held @ (v[working] ** 2))
+        return v, float(t @ t + ridge @ (v[working] ** 2))
 
 
 def _columns(
@@ -116,74 +149,19 @@ def _fill(rows, chosen, roots, place, ends, indices, data):
             ends[last] += 1
 
 
-def _move_support(A: Any, model: tuple[Vector, ...], u: Vector, t: Vector) -> None:
-    """Move the coordinates that are not zero towards their joint minimiser; those that would change sign stop at zero,
-    or all stop where the first does."""
-    g, w, l1, l2, seen, held = model
+def _move_support(A: Any, model: ColumnModel, l1: Vector, l2: Vector, u: Vector) -> None:
+    """Move the coordinates that are not zero towards their joint minimiser, by conjugate gradients."""
     support = np.flatnonzero(u)
-    here, sign, A = u[support], np.sign(u[support]), A[:, support]
-    ridge = held[support] + l2[support]
-    slope = g[support] + held[support] * (here - w[support]) + l2[support] * here + l1[support] * sign + A.T @ t
-    step = _conjugate_gradients(A, ridge, seen[support] + ridge, -slope)
-    crossing = (l1[support] > 0.0) & (sign * (here + step) < 0.0)
-    up_to_first = step * np.min(-here[crossing] / step[crossing], initial=1.0)
-    for change in (np.where(crossing, -here, step), up_to_first):
+    here, A, l1, l2 = u[support], A[:, support], l1[support], l2[support]
+    ridge = model.ridge[support] + l2
+    slope = model.gradient[support] + model.ridge[support] * (here - model.w[support]) + l2 * here
+    slope = slope + l1 * np.sign(here) + A.T @ model.t
+    weight = model.squares[support] + ridge
+    weight = np.where(weight > 0.0, weight, 1.0)
+    step, _, _ = conjugate_gradients(lambda p: A.T @ (A @ p) + ridge * p, weight, -slope, ACCURACY, PRODUCTS)
+    for change in stopped_at_zero(here, step, l1):
         product = A @ change
         if slope @ change + 0.5 * (product @ product + (ridge * change) @ change) < 0.0:
-            t += product
+            model.t[:] += product
             u[support] = here + change
             return
-
-
-def _conjugate_gradients(A: Any, ridge: Vector, weight: Vector, b: Vector) -> Vector:
-    """(A'A + diag(ridge))⁻¹ b, about; `weight` is the diagonal of that matrix."""
-    weight = np.where(weight > 0.0, weight, 1.0)
-    x, r = np.zeros_like(b), b.copy()
-    s = r / weight
-    p, energy = s, float(r @ s)
-    goal = ACCURACY * energy
-    for _ in range(PRODUCTS):
-        if not energy > goal:
-            break
-        product = A.T @ (A @ p) + ridge * p
-        curve = float(p @ product)
-        if not (curve > 0.0 and math.isfinite(curve)):
-            break
-        x = x + (energy / curve) * p
-        r = r - (energy / curve) * product
-        s = r / weight
-        before, energy = energy, float(r @ s)
-        p = s + (energy / before) * p
-    return x
-
-
-@kernel
-def _descend(columns, model, tol, sweeps, stream, order, u, t):
-    """Sweeps of coordinate descent until none moves u by more than tol times what the first did; t = X (u - w).
-
-    What is zero is passed over until the others have settled. Whether they came to an end.
-    """
-    indptr, indices, data = columns
-    g, w, l1, l2, seen, held = model
-    goal, everywhere = -1.0, True
-    for _ in range(sweeps):
-        worst = 0.0
-        shuffle(order, order.size, stream)
-        for j in order:
-            if u[j] == 0.0 and not everywhere:
-                continue
-            r = g[j] + held[j] * (u[j] - w[j])
-            for k in range(indptr[j], indptr[j + 1]):
-                r += data[k] * t[indices[k]]
-            curve = seen[j] + held[j]
-            change = best(curve, r, u[j], l1[j], l2[j]) - u[j]
-            if change != 0.0:
-                u[j] += change
-                worst = max(worst, abs(change) * math.sqrt(curve + l2[j]))
-                for k in range(indptr[j], indptr[j + 1]):
-                    t[indices[k]] += change * data[k]
-        goal = tol * worst if goal < 0.0 else goal
-        if worst <= goal and everywhere:
-            return True
-        everywhere = worst <= goal
-    return False

@@ -24,7 +24,7 @@ from banditgrad.solvers.newton.descent import Descent
 Vector = NDArray[np.float64]
 
 RATIO = 4.0  # of widths, or strengths, from one problem to the next
-NEAR = 1e-2  # of what the curved part, or the penalty, weighs: a step that promises less came near the minimiser
+NEAR = 1e-2  # of what the curved part, or the penalty, weighs: a step that predicts less came near the minimiser
 TOL = 0.1  # how well models are minimised
 
 
@@ -65,9 +65,9 @@ class Continuation(abc.ABC):
     def step(self, begin: Callable[[Any, Vector], Descent]) -> None:
         """A step on the problem of this level; once near its minimiser, to the next."""
         descent = self.descend(begin)
-        caution = descent.caution
+        caution = descent.trust.caution
         descent.step(TOL)
-        self.w, cautious = descent.w, max(caution, descent.caution) > 0.0  # then little is promised anywhere
+        self.w, cautious = descent.w, max(caution, descent.trust.caution) > 0.0  # then little is predicted anywhere
         if descent.settled or not (cautious or descent.predicted > NEAR * self._weight(descent)):
             self._go_on()
 
@@ -90,7 +90,7 @@ class Widths(Continuation):
         return self._problem.with_loss(self._problem.loss.smoothed(level))
 
     def _weight(self, descent: Descent) -> float:
-        return float(descent.view.bends.sum()) * self._levels[0] ** 2
+        return float(descent.subset.second_derivatives.sum()) * self._levels[0] ** 2
 
 
 class Strengths(Continuation):
@@ -104,7 +104,7 @@ class Strengths(Continuation):
     @staticmethod
     def suits(problem: Any, descent: Descent) -> bool:
         """Whether there are rows on which the loss is straight, and no other path."""
-        return not (hasattr(problem.loss, "smoothed") or descent.view.bends.all())
+        return not (hasattr(problem.loss, "smoothed") or descent.subset.second_derivatives.all())
 
     def _easier(self, level: float) -> Any:
         l1, l2 = self._problem.shrinkage

@@ -20,7 +20,7 @@ class Costs:
     Attributes
     ----------
     product : of a pass that multiplies each row once with a vector, and adds it up once
-    look : of a look at all rows
+    evaluation : of F, ∇f and the φ_i'' of all rows
     hessian : the outer products of all rows; scattered over a matrix beyond the cache they cost about twice as much
     solve : of a system of equations, whatever the number of rows
     """
@@ -33,15 +33,15 @@ class Costs:
             lengths = np.diff(rows.indptr).astype(np.float64) + problem.fit_intercept
             entries, squares = float(lengths.sum()), float(lengths @ lengths) * (2.0 if d > CACHED else 1.0)
         self.product = max(2.0 * entries, 1.0)
-        self.look = self.product + LOSS * n
+        self.evaluation = self.product + LOSS * n
         self.hessian = max(0.5 * squares, 1.0)
         self.solve = d**3 / 3.0 / BLAS
 
     def matrix_pays(self, share: float = 1.0) -> bool:
-        """Whether a matrix of d x d numbers costs little beside a look at a share of the rows: these are short, or
-        features few.
+        """Whether a matrix of d x d numbers costs little beside an evaluation of a share of the rows: where these are
+        short, or features few.
 
         Measured on dense and sparse data with 22 to 2000 features, Newton's method with one and `ProxSvrg` are level
         at about `LIGHT`.
         """
-        return share * self.hessian + self.solve <= max(LIGHT * share * self.look, SMALL)
+        return share * self.hessian + self.solve <= max(LIGHT * share * self.evaluation, SMALL)

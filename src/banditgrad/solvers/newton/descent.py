@@ -1,200 +1,200 @@
-"""Newton's method on the rows in view: model, minimiser, line search."""
+"""Newton's method on a subset of the rows, or on all of them:
+
+    v = argmin_v q(v),   q(v) = <∇f(w), v> + ½ <v, M v> + λ r(w + v)
+    w ← w + t v,   t the first of 1, ½, ¼, ... with F(w) - F(w + t v) >= DECREASE · t · predicted
+
+M is an estimate of the Hessian and q(0) - q(v) the predicted decrease. As in trust-region methods, the actual decrease
+over the predicted one tells how far to trust the next model: by it more rows are sampled, the model is minimised
+better, or rows are assumed to curve more than they do where they are.
+"""
 
 import math
-from collections import deque
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad.solvers.newton.memory import Memory
-from banditgrad.solvers.newton.view import View
+from banditgrad.solvers.newton.lbfgs import LBFGS
+from banditgrad.solvers.newton.subset import RowSubset
+from banditgrad.solvers.newton.trust import BAD, CLOSER, GOOD, PATIENCE, STALLED, Trust
 
 Vector = NDArray[np.float64]
 
-STALE = 0.1  # a step that promises more than this share of what the one before did has not come near the minimum
-NOWHERE = 0.5  # a step that promises more than this share of what the one before did has come no nearer
-PATIENCE = 8  # steps without a sample: if the last promises more than STALE of the first, they do not come near
-KEPT = 0.75  # of what a model predicted: one that kept less, without coming near, saw too few rows
-DECREASE = 1e-4  # a step must gain this share of what the model promises
-BAD, GOOD = 0.25, 0.75  # of what a model predicted: one that kept less was too bold, one that kept more may be bolder
-RIGHT, MOST_EFFORT = 0.1, 64.0  # a model that kept its promise up to this, and came no nearer, is minimised better
+DECREASE = 1e-4  # the share of the predicted decrease that a step must gain
+RIGHT, MOST_EFFORT = 0.1, 64.0  # a model with a ratio as near to 1, which led no nearer, is minimised better
 SHORTEST = 2.0**-30
 EXTEND = 1.5  # a step that gains more than so many times what was predicted is tried at twice the length
-CAUTION = 0.02  # the least curvature assumed after a step had to be cut short, as a share of the loss's largest
 ROUNDING = 1e-14  # of a sum over the rows, relative
 EPSILON = 2.0**-52
 PLAIN = 0.99  # of F: a step that gains no more leaves a difference that rounding does not show in
-SETTLED = 1e-24  # times F: a model that curves less along its step ends the run, with a gradient of some 1e-12
+SETTLED = 1e-24  # times F: a <v, M v> that is less ends the run, with a gradient of some 1e-12
 
 
 class Descent:
-    """Steps that make F fall, from a point that was looked at.
+    """Steps that make F fall, from a point where F was evaluated.
 
     Attributes
     ----------
     w, value, gradient : the point, F there and ∇f there
-    predicted : how much the last step would have gained had the model been right
-    kept : the share of it that the step gained
+    trust : in the models
     settled : whether no step makes F fall any more
-    cuts : how many steps kept next to nothing of what a model of all rows promised
     """
 
     def __init__(
-        self, problem: Any, view: View, curvature: Any, share: float, w: Vector, *, full: float, hold: float = 0.0
+        self, problem: Any, subset: RowSubset, hessian: Any, share: float, w: Vector, *, full: float, ridge: float = 0.0
     ) -> None:
         """From a sample of the Hessian of this share of the rows, which may grow; `full` is what all of it costs, in
-        looks at the rows.
+        evaluations of the rows.
 
-        With `hold`, F has a ridge more, for coordinate j: hold · Σ_k b_k e_k / m times the mean square of the entries
-        of column j, for m rows with e_k entries each and b_k at this w.
+        With `ridge`, F has an l2 norm more, for coordinate j of strength ridge · Σ_k h_k e_k / m times the mean square
+        of the entries of column j, for m rows with e_k entries and the second derivative h_k at this w.
         """
         l1, l2 = problem.shrinkage
         penalised = np.arange(w.size) < problem.d
         self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
-        self._problem, self.view, self.curvature, self.share, self._full = problem, view, curvature, share, full
-        self._curve, self._idle = np.inf, 0  # of the last model along its step; steps that promise only rounding
-        self._exact, self._lost = False, 0.0  # whether the next model is; what slow steps on samples have cost
+        self._problem, self.subset, self.hessian, self.share, self._full = problem, subset, hessian, share, full
         if share < 1.0:
-            view.diagonal = np.zeros(w.size)
-        self.most_curved = _most_curved(problem, view)
-        self.memory, self._promises = Memory(), deque[float](maxlen=PATIENCE + 1)
-        self.caution, self.predicted, self.kept, self.settled, self.cuts = 0.0, np.inf, 1.0, False, 0
-        self.w, self._looked = w, True
-        view.look(w)
-        if hold > 0.0:
-            self.l2 += hold * view.entry_curvatures() / view.size
-        self.value = view.value + self.penalty(w)
+            subset.diagonal = np.zeros(w.size)
+        self.curvatures = _curvatures(problem, subset)
+        self.trust, self.lbfgs, self.settled = Trust(), LBFGS(), False
+        self.w, self._evaluated = w, True
+        subset.evaluate(w)
+        if ridge > 0.0:
+            self.l2 += ridge * subset.entry_curvatures() / subset.size
+        self.value = subset.value + self.penalty(w)
 
     @property
     def gradient(self) -> Vector:
-        self._look()
-        return self.view.gradient
+        self._evaluate()
+        return self.subset.gradient
+
+    @property
+    def predicted(self) -> float:
+        return self.trust.predicted
 
     def feedback(self) -> Vector:
         """a_i = ‖∇φ_i(w)‖² / n²."""
-        self._look()
-        return self.view.feedback()
+        self._evaluate()
+        return self.subset.feedback()
 
-    def _look(self) -> None:
-        """Make up for the look that `jump` left out."""
-        if not self._looked:
-            self._looked = True
-            self.value = self.view.look(self.w) + self.penalty(self.w)
-
-    @property
-    def near(self) -> bool:
-        """Whether the last step came near the minimum, as Newton's do where F is like its models."""
-        return len(self._promises) > 1 and self._promises[-1] <= STALE * self._promises[-2]
+    def _evaluate(self) -> None:
+        """Make up for the evaluation that `step_as_predicted` left out."""
+        if not self._evaluated:
+            self._evaluated = True
+            self.value = self.subset.evaluate(self.w) + self.penalty(self.w)
 
     def penalty(self, w: Vector) -> float:
+        """λ r(w)."""
         return float(self.l1 @ np.abs(w) + 0.5 * (self.l2 * w) @ w)
 
-    def jump(self, tol: float) -> None:
-        """A first step where F is its own model, with a matrix: it gains what was predicted, and the rows are not
-        looked at before somebody asks for the gradient, unless rounding would show in F."""
+    def step_as_predicted(self, tol: float) -> None:
+        """A first step where F is its own model, with a matrix: the decrease is the predicted one, and F is not
+        evaluated before somebody asks for the gradient, unless rounding would show in it."""
         v, _ = self._model(tol)
-        terms = float(np.abs(v) @ np.sqrt(np.diag(self.curvature.matrix))) ** 2  # at least |v|' |M| |v|
+        terms = float(np.abs(v) @ np.sqrt(np.diag(self.hessian.matrix))) ** 2  # at least |v|' |M| |v|
         if self.predicted < PLAIN * self.value and EPSILON * terms < ROUNDING * self.value:
-            self._promises.append(self.predicted)
-            self.w, self.value, self._looked = self.w + v, self.value - self.predicted, False
+            self.trust.predictions.append(self.predicted)
+            self.w, self.value, self._evaluated = self.w + v, self.value - self.predicted, False
         else:
             self._search(v)
-        self.predicted = 0.0  # the model is F: what it leaves is what the gradient shows
+        self.trust.predicted = 0.0  # the model is F: what it leaves is what the gradient shows
 
     def step(self, tol: float) -> None:
         """One step, the model minimised to tol."""
-        before, scale, sampled = self.predicted, abs(self.value), not self.curvature.exact
-        v, curve = self._model(tol)
-        self._promises.append(self.predicted)
-        self._judge_samples(before, scale, sampled)
-        self._idle = 0 if self.predicted > ROUNDING * scale else self._idle + 1
-        falls, self._curve = curve < NOWHERE * self._curve, curve
-        if not math.isfinite(self.predicted):
-            self._beware()
-        elif self._idle == 0:
+        trust, scale, sampled = self.trust, abs(self.value), not self.hessian.exact
+        before, vMv_before = trust.predicted, trust.vMv
+        v, trust.vMv = self._model(tol)
+        trust.predictions.append(trust.predicted)
+        self._improve_model(before, scale, sampled)
+        trust.idle = 0 if trust.predicted > ROUNDING * scale else trust.idle + 1
+        falls = trust.vMv < STALLED * vMv_before
+        if not math.isfinite(trust.predicted):
+            self._reject_model()
+        elif trust.idle == 0:
             self._search(v)
-        elif not self.curvature.exact:
+        elif not self.hessian.exact:
             self._take_all_rows()
-            self._curve = np.inf
-        elif self.caution > 0.0:
-            self._relax_caution()
-            self._curve = np.inf
-        elif self._idle < PATIENCE and curve > SETTLED * scale and falls:
-            self._search(v)  # the promise is lost in rounding, the curve, which knows no cancellation, still falls
+            trust.vMv = np.inf
+        elif trust.caution > 0.0:
+            trust.relax_caution()
+            trust.vMv = np.inf
+        elif trust.idle < PATIENCE and trust.vMv > SETTLED * scale and falls:
+            self._search(v)  # the prediction is lost in rounding; <v, M v>, which knows no cancellation, still falls
         elif self._may_fall(scale):
             self._raise_caution()
         else:
             self.settled = True
 
-    def _judge_samples(self, before: float, scale: float, sampled: bool) -> None:
+    def _improve_model(self, before: float, scale: float, sampled: bool) -> None:
         """Take more rows, or all, where steps on samples do not come near the minimum; `sampled` is of the last model.
 
         Steps that lead nowhere may cost as much as one with all rows, which is taken then: half of all work is lost at
         worst.
         """
-        if self.curvature.dropped:
-            slow = len(self._promises) > PATIENCE and self.predicted > STALE * self._promises[0]
-            if slow and self.predicted > ROUNDING * scale:
+        trust = self.trust
+        if self.hessian.dropped:
+            if trust.slow and trust.predicted > ROUNDING * scale:
                 self._take_all_rows()
         elif sampled:
-            if self.predicted > STALE * before and self.kept < KEPT:
+            if trust.too_few_rows(before):
                 self.share *= 2.0
-            if self.predicted > NOWHERE * before:
-                self._lost += self._cost
-            if self._lost > self._full:
+            if trust.predicted > STALLED * before:
+                trust.wasted += self._cost
+            if trust.wasted > self._full:
                 self._take_all_rows()
-        elif self.predicted > STALE * before and abs(self.kept - 1.0) < RIGHT:
-            self.curvature.effort = min(2.0 * self.curvature.effort, MOST_EFFORT)
+        elif trust.predicted > CLOSER * before and abs(trust.ratio - 1.0) < RIGHT:
+            self.hessian.effort = min(2.0 * self.hessian.effort, MOST_EFFORT)
 
     def _may_fall(self, scale: float) -> bool:
         """Whether F falls by more than rounding along some coordinate, though the model, where all rows are straight,
         does not tell: with o for `Problem.optimality`, by at least o² / 2d along one of them."""
-        if not self.view.all:
+        if not self.subset.all:
             return False
         return self._problem.optimality(self.w, self.gradient) ** 2 > 2.0 * self.w.size * ROUNDING * scale
 
-    def _beware(self) -> None:
+    def _reject_model(self) -> None:
         """After a model that led nowhere: model all rows, and if it did so already, take none for straight."""
-        if self.curvature.exact:
-            self.settled = self.caution == 1.0
+        if self.hessian.exact:
+            self.settled = self.trust.caution == 1.0
             self._raise_caution()
         self._take_all_rows()
-        self.predicted, self.kept = np.inf, 1.0
+        self.trust.predicted, self.trust.ratio = np.inf, 1.0
 
     def _raise_caution(self) -> None:
-        if not self.curvature.dropped:
-            self.caution = min(max(4.0 * self.caution, CAUTION), 1.0)
-
-    def _relax_caution(self) -> None:
-        self.caution = self.caution / 4.0 if self.caution > 1e-3 else 0.0
+        if not self.hessian.dropped:
+            self.trust.raise_caution()
 
     def _take_all_rows(self) -> None:
         """The next model is exact."""
-        self._exact, self._lost = True, 0.0
-        self.curvature.dropped, self.memory = False, Memory()
+        self.trust.exact, self.trust.wasted = True, 0.0
+        self.hessian.dropped, self.lbfgs = False, LBFGS()
 
     def _model(self, tol: float) -> tuple[Vector, float]:
-        """The step v that the model here promises most of, and how much the model of f curves along it."""
-        gradient, bends = self.gradient, self.view.bends
-        wary = self.caution > 0.0 and not self.curvature.dropped
-        if wary:
-            bends = np.maximum(bends, self.caution * self.most_curved)
-        taken = self.curvature.move(bends, self.share, exact=wary or self._exact or self.share > 1.0)
-        self._exact, self._cost = False, 1.0 + self._full * taken / self.view.size
+        """v = argmin q and <v, M v>; the predicted decrease is
+
+        q(0) - q(v) = λ r(w) - λ r(w + v) - <∇f(w), v> - ½ <v, M v>.
+
+        With caution c, M is the Hessian of rows whose second derivatives are max(h_k, c · their largest).
+        """
+        trust, gradient, second_derivatives = self.trust, self.gradient, self.subset.second_derivatives
+        cautious = trust.caution > 0.0 and not self.hessian.dropped
+        if cautious:
+            second_derivatives = np.maximum(second_derivatives, trust.caution * self.curvatures)
+        exact = cautious or trust.exact or self.share > 1.0
+        taken = self.hessian.move(second_derivatives, self.share, exact=exact)
+        trust.exact, self._cost = False, 1.0 + self._full * taken / self.subset.size
         with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
-            v, curve = self._model_minimiser(tol)
+            v, vMv = self._model_minimiser(tol)
             shed = self.penalty(self.w) - self.penalty(self.w + v)
-            self.predicted = shed - float(gradient @ v) - 0.5 * curve
-        return v, curve
+            trust.predicted = shed - float(gradient @ v) - 0.5 * vMv
+        return v, vMv
 
     def _model_minimiser(self, tol: float) -> tuple[Vector, float]:
-        """v, and how much the model of f curves along it."""
-        if not self.curvature.dropped:
-            return self.curvature.minimise(self.gradient, self.w, self.l1, self.l2, tol)
-        model = (self.curvature.diagonal + self.l2, self.slope, self.w, self.l1)
-        v, curve = self.memory.minimise(*model, math.sqrt(tol))
-        return v, curve - float((self.l2 * v) @ v)
+        if not self.hessian.dropped:
+            return self.hessian.minimise(self.gradient, self.w, self.l1, self.l2, tol)
+        model = (self.hessian.diagonal + self.l2, self.slope, self.w, self.l1)
+        v, vBv = self.lbfgs.minimise(*model, math.sqrt(tol))
+        return v, vBv - float((self.l2 * v) @ v)
 
     @property
     def slope(self) -> Vector:
@@ -202,47 +202,48 @@ class Descent:
         return self.gradient + self.l2 * self.w
 
     def _search(self, v: Vector) -> None:
-        """Go to w + v, or as far towards it as F falls; what F cannot tell from rounding is let through."""
+        """w ← w + t v, with t from a line search by Armijo's rule; what F cannot tell from rounding is let through.
+
+        Up to SHORTEST, t is halved until F(w + t v) <= F(w) - DECREASE · t · predicted; at t = 1, it is doubled instead
+        while F falls, where that gained more than EXTEND times what was predicted.
+        """
         w, slope, before, t = self.w, self.slope, self.value, 1.0
-        value = self.view.look(w + v) + self.penalty(w + v)
-        while not self._falls(value, before, t) and t > SHORTEST:
+        value = self.subset.evaluate(w + v) + self.penalty(w + v)
+        while not value <= before - DECREASE * t * self.predicted + ROUNDING * abs(before) and t > SHORTEST:
             t *= 0.5
-            value = self.view.between(t) + self.penalty(w + t * v)
+            value = self.subset.value_along(t) + self.penalty(w + t * v)
         if t == 1.0 and before - value > EXTEND * max(self.predicted, ROUNDING * abs(before)):
             t, value = self._extend(v, value)
         if t != 1.0:
             v = t * v if t > SHORTEST else np.zeros_like(v)
-            value = self.view.look(w + v) + self.penalty(w + v)
+            value = self.subset.evaluate(w + v) + self.penalty(w + v)
         self.w, self.value = w + v, value
-        self.kept = (before - value) / self.predicted if self.predicted > 0.0 else 1.0
-        self.memory.note(v, self.slope - slope)
+        self.trust.compare(before - value)
+        self.lbfgs.remember(v, self.slope - slope)
         if t <= SHORTEST:
-            self._beware()
-        elif self.kept < BAD:
-            self.cuts += self.curvature.exact and self._idle == 0
+            self._reject_model()
+        elif self.trust.ratio < BAD:
+            self.trust.failures += self.hessian.exact and self.trust.idle == 0
             self._raise_caution()
-        elif self.kept > GOOD:
-            self._relax_caution()
+        elif self.trust.ratio > GOOD:
+            self.trust.relax_caution()
 
     def _extend(self, v: Vector, value: float) -> tuple[float, float]:
         """The t > 1 up to which F falls, by doubling: a loss that levels off is straight where the model curves."""
         t = 1.0
         while t < 1.0 / SHORTEST:
-            further = self.view.between(2.0 * t) + self.penalty(self.w + 2.0 * t * v)
+            further = self.subset.value_along(2.0 * t) + self.penalty(self.w + 2.0 * t * v)
             if not further < value:
                 break
             t, value = 2.0 * t, further
         return t, value
 
-    def _falls(self, value: float, before: float, t: float) -> bool:
-        return value <= before - DECREASE * t * self.predicted + ROUNDING * abs(before)
 
-
-def _most_curved(problem: Any, view: View) -> Any:
-    """Upper bounds on the view's bends, or where the loss has none, bends of a model without features."""
-    weights = 1.0 / problem.n if view.all else view.weights
+def _curvatures(problem: Any, subset: RowSubset) -> Any:
+    """Bounds on the subset's second derivatives, or where the loss has none, those of a model without features."""
+    weights = 1.0 / problem.n if subset.all else subset.weights
     if not problem.bounded_curvature:
-        return weights * (problem.curvatures if view.all else problem.curvatures[view.chosen])
+        return weights * (problem.curvatures if subset.all else problem.curvatures[subset.chosen])
     if problem.sample_weight is not None:
-        weights = weights * (problem.sample_weight if view.all else problem.sample_weight[view.chosen])
+        weights = weights * (problem.sample_weight if subset.all else problem.sample_weight[subset.chosen])
     return float(problem.loss.curvature()) * weights

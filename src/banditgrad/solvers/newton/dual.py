@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import inline, kernel
 from banditgrad._random import peek, shuffle, skip, unit
 from banditgrad.rows import Csr, add, dot, is_memory_mapped
-from banditgrad.solvers.newton.view import AHEAD, View
+from banditgrad.solvers.newton.subset import AHEAD, RowSubset
 
 Vector = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class Dual:
     Attributes
     ----------
     w : the point
-    value, gradient : F and ∇f there; they cost a look at the rows where nobody asked since the last sweep
+    value, gradient : F and ∇f there; they cost an evaluation of the rows where nobody asked since the last sweep
     near, ended : whether w is near the minimiser; whether Newton's method should go on, for this reason or because
         sweeps do not come near
     """
@@ -45,7 +45,7 @@ class Dual:
     def __init__(self, problem: Any, stream: NDArray[np.uint64]) -> None:
         _, self._l2 = problem.shrinkage
         self._parts, self._stream, self._scale = problem.parts, stream, self._l2 * problem.n
-        self._view, self._looked, self._d = View(problem), False, problem.d
+        self._subset, self._evaluated, self._d = RowSubset(problem), False, problem.d
         self._limits = (SLOW, NEAR) if problem.n > problem.d else (SLOW_OF_FEW, NEAR_OF_FEW)
         self._alphas, self._moves = np.zeros(problem.n), np.full(problem.n, LEFT_OUT)
         self._order = np.zeros(problem.n, np.int64)
@@ -68,11 +68,11 @@ class Dual:
     @property
     def value(self) -> float:
         penalised = self.w[: self._d]
-        return self._look().value + 0.5 * self._l2 * float(penalised @ penalised)
+        return self._evaluate().value + 0.5 * self._l2 * float(penalised @ penalised)
 
     @property
     def gradient(self) -> Vector:
-        return self._look().gradient
+        return self._evaluate().gradient
 
     @property
     def predicted(self) -> float:
@@ -81,13 +81,13 @@ class Dual:
 
     def feedback(self) -> Vector:
         """a_i = ‖∇φ_i(w)‖² / n²."""
-        return self._look().feedback()
+        return self._evaluate().feedback()
 
-    def _look(self) -> View:
-        if not self._looked:
-            self._looked = True
-            self._view.look(self.w)
-        return self._view
+    def _evaluate(self) -> RowSubset:
+        if not self._evaluated:
+            self._evaluated = True
+            self._subset.evaluate(self.w)
+        return self._subset
 
     def step(self) -> None:
         """About as many rows as there are: one sweep at first, later two."""
@@ -97,7 +97,7 @@ class Dual:
 
     def sweep(self) -> int:
         """One sweep, and the number of its rows."""
-        self._looked = False
+        self._evaluated = False
         count = _choose(self._moves, self._stream, self._order)
         gain = self._sweep(self._order[:count])
         gains = self._gains

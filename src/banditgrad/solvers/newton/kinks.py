@@ -36,13 +36,13 @@ class SmoothedDescent:
     ----------
     value : F
     gradient : that of the smoothed data term
-    predicted : what the model promises, or what smoothing hides
+    predicted : the decrease that the model predicts, or what smoothing hides
     """
 
     def __init__(self, problem: Any, descent: Descent) -> None:
-        terms, smoothed = problem.parts.terms, descent.view.parts.terms
+        terms, smoothed = problem.parts.terms, descent.subset.parts.terms
         kinks = problem.loss.kink(terms.targets)
-        mean, hidden = _mean_and_hidden(terms, smoothed, descent.view.margins, kinks)
+        mean, hidden = _mean_and_hidden(terms, smoothed, descent.subset.margins, kinks)
         self.value, self.gradient = mean + descent.penalty(descent.w), descent.gradient
         self.predicted = max(descent.predicted, hidden)
 

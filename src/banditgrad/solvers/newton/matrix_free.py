@@ -1,13 +1,14 @@
 """The sampled Hessian without a matrix, for wide data and smooth penalties: its rows are kept as they are.
 
-The model is minimised by conjugate gradients on M = Σ_k c_k x_i x_i' + l2, of which a product costs a look at the
-sampled rows. They stop early: what a sample knows least, its small eigenvalues, is what they would look at last.
+The model is minimised by conjugate gradients on M = Σ_k c_k x_i x_i' + l2, of which a product costs a pass over
+the sampled rows. They stop early: what a sample knows least, its small eigenvalues, is what they would come to last.
 
 Rows that have little in common tell little but the diagonal of the Hessian. A sample is therefore shrunk towards its
-diagonal, by as much as is noise off it, and dropped where that is most: see `memory` for what is done then.
+diagonal, by as much as is noise off it, and dropped where that is most: see `lbfgs` for what is done then.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +16,20 @@ from numpy.typing import NDArray
 from banditgrad._jit import kernel
 from banditgrad.rows import add, dot
 from banditgrad.solvers.newton.costs import Costs
-from banditgrad.solvers.newton.curvature import Sample
-from banditgrad.solvers.newton.view import AHEAD, View, add_squares
+from banditgrad.solvers.newton.hessian import Sample
+from banditgrad.solvers.newton.subset import AHEAD, RowSubset, add_squares
 
 Vector = NDArray[np.float64]
 
 PRODUCTS = 50  # with the model at most, for one minimiser
-PROBES = 500  # pairs of rows that tell how much a sample knows
-SAME = 1e-3  # relative: a slope as near as this to what the last minimiser left
-MOST_DOUBT = 0.5  # a sample that knows less than its diagonal does is dropped
+PROBES = 500  # pairs of rows that tell how much of a sample is noise
+SAME = 1e-3  # relative: a slope as near as this to the last residual
+MOST_NOISE = 0.5  # a sample that knows less than its diagonal does is dropped
 USUAL = 8.0  # as many as a minimiser takes as a rule: by it the sample's size is chosen
 
 
-class RowCurvature:
-    """An estimate of the Hessian of the rows in view, as the rows that were sampled.
+class HessianRows:
+    """An estimate of the Hessian of a subset of rows, as the rows that were sampled.
 
     Attributes
     ----------
@@ -37,98 +38,125 @@ class RowCurvature:
     diagonal : of the Hessian; empty where all rows are taken
     """
 
-    def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
-        self.view, self.sample = view, Sample(view, stream)
+    def __init__(self, subset: RowSubset, stream: NDArray[np.uint64]) -> None:
+        self.subset, self.sample = subset, Sample(subset, stream)
         self.dropped, self.exact, self._all, self.diagonal = False, False, False, np.zeros(0)
         self.effort = 1.0
-        self._seen, self._mass = np.zeros(0), 0.0  # the diagonal when it was last seen
-        self._rest = self._direction = np.zeros(view.gradient.size)
-        self._chosen, self._scales, self._room = np.zeros(0, np.int64), np.zeros(0), np.zeros(view.gradient.size)
+        self._measured, self._mass = np.zeros(0), 0.0  # the diagonal when it was last computed
+        self._residual = self._direction = np.zeros(subset.gradient.size)
+        self._chosen, self._scales = np.zeros(0, np.int64), np.zeros(0)
 
     @staticmethod
     def cost(costs: Costs) -> float:
         """Of the products with all rows."""
         return USUAL * costs.product
 
-    def pays_in_full(self, bends: Vector, share: float) -> bool:
+    def exact_pays(self, second_derivatives: Vector, share: float) -> bool:
         """Whether to take all rows where they stay as they are: if a sample tells more than its diagonal."""
-        self.move(bends, share)
+        self.move(second_derivatives, share)
         return not self.dropped
 
-    def move(self, bends: Vector, share: float, exact: bool = False) -> int:
+    def move(self, second_derivatives: Vector, share: float, exact: bool = False) -> int:
         """A new sample of about share · size rows, or all of them where the share is 1 or more; once it was to be
         `exact`, it is always all of them."""
         self._all = self._all or exact
         share = 1.0 if self._all else share
         self.exact = share >= 1.0 and not self.dropped
         if not self.dropped:
-            self.sample.begin(bends, afresh=True)
-            picked, changes = self.sample.pick(bends, share)
-            self._chosen, self._scales = self.view.rows(picked).copy(), changes.copy()
-            doubt = self._doubt(bends[picked] / changes) if share < 1.0 else 0.0
-            self.dropped = doubt > MOST_DOUBT
-            self._scales *= 1.0 - doubt
+            self.sample.begin(second_derivatives, afresh=True)
+            picked, changes = self.sample.pick(second_derivatives, share)
+            self._chosen, self._scales = self.subset.rows(picked).copy(), changes.copy()
+            noise = self._noise_share(second_derivatives[picked] / changes) if share < 1.0 else 0.0
+            self.dropped = noise > MOST_NOISE
+            self._scales *= 1.0 - noise
         if share < 1.0:
-            self._see_diagonal(float(bends @ self.view.norms2))
+            self._update_diagonal(float(second_derivatives @ self.subset.norms2))
         else:  # the rows tell it themselves
-            self.diagonal = self.view.diagonal = np.zeros(0)
+            self.diagonal = self.subset.diagonal = np.zeros(0)
         return self._chosen.size
 
-    def _see_diagonal(self, mass: float) -> None:
-        """The diagonal of the Hessian as the last look saw it; `mass` is its sum.
+    def _update_diagonal(self, mass: float) -> None:
+        """The diagonal of the Hessian as the last evaluation found it; `mass` is its sum.
 
-        Without a sample, looks are spared that until the mass has doubled or halved: the last one seen is scaled.
+        Without a sample, evaluations are spared that until the mass has doubled or halved: the last one is scaled.
         """
-        if self.view.diagonal.size:
-            self._seen, self._mass = self.view.diagonal.copy(), mass
+        if self.subset.diagonal.size:
+            self._measured, self._mass = self.subset.diagonal.copy(), mass
         change = mass / self._mass if self._mass > 0.0 else 1.0
-        self.diagonal = change * self._seen
+        self.diagonal = change * self._measured
         near = self._mass > 0.0 and 0.5 < change < 2.0
-        self.view.diagonal = np.zeros(0 if self.dropped and near else self._seen.size)
+        self.subset.diagonal = np.zeros(0 if self.dropped and near else self._measured.size)
 
-    def _doubt(self, chances: Vector) -> float:
-        """How far to shrink the sample towards its diagonal (Ledoit and Wolf 2004): the share of noise in the rest.
+    def _noise_share(self, chances: Vector) -> float:
+        """By how much to shrink the sample towards its diagonal (Ledoit and Wolf 2004): the share of noise off it.
 
-        The rows of a sample of which row k was taken with probability π_k have Σ_k c_k² (1 - π_k) ‖x_k‖⁴ of noise in
-        the squares of the matrix; what two of them have in common is no noise. Some pairs are enough to tell.
+            N / (N + S),   N = Σ_k c_k² (1 - π_k) (‖x_k‖⁴ - Σ_j x_kj⁴),
+                           S = Σ_k,l c_k c_l (<x_k, x_l>² - Σ_j x_kj² x_lj²)
+
+        for rows taken with probabilities π_k: the squares of the matrix that are noise, and those that two rows have in
+        common. Some pairs are enough to tell.
         """
         m = self._chosen.size
         first = np.linspace(0, m - 1, min(m, PROBES)).astype(np.int64)
         second = (first + m // 2) % max(m, 1)
-        own, common = _overlaps(self.view.parts.rows, self._chosen, self._scales, chances, first, second, self._room)
-        noise, signal = own, max(common, 0.0) * m
+        rows, zeros = self.subset.parts.rows, np.zeros(self.subset.gradient.size)
+        noise, common = _overlaps(rows, self._chosen, self._scales, chances, first, second, zeros)
+        signal = max(common, 0.0) * m
         return noise / (noise + signal) if noise > 0.0 else 0.0
 
     def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
-        """The change v of w that minimises the quadratic model, to √tol, and the <v, M v> of it; l1 must be 0."""
-        rows = self.view.parts.rows
-        seen = np.zeros_like(w)
-        _diagonal(rows, self._chosen, self._scales, seen)
-        held = l2 + (np.maximum(self.diagonal - seen, 0.0) if self.diagonal.size else 0.0)
-        weight = np.maximum(seen + held, 1e-12 * float((seen + held).max()) or 1.0)  # the preconditioner
-        v, product = np.zeros_like(w), np.zeros_like(w)
+        """v = argmin <∇f, v> + ½ <v, M v> + (l2/2) ‖w + v‖², to √tol, and <v, M v>; l1 must be 0."""
+        squares = np.zeros_like(w)
+        _diagonal(self.subset.parts.rows, self._chosen, self._scales, squares)
+        ridge = l2 + (np.maximum(self.diagonal - squares, 0.0) if self.diagonal.size else 0.0)
+        weight = np.maximum(squares + ridge, 1e-12 * float((squares + ridge).max()) or 1.0)
         slope = gradient + l2 * w
-        r = -slope
-        s = r / weight
-        p, energy = s.copy(), float(r @ s)
-        if np.linalg.norm(r - self._rest) <= SAME * np.linalg.norm(r):
-            p = self._direction  # F is what the model said, as a quadratic F is: conjugate gradients go on
-        goal = tol / self.effort**2 * energy
-        for _ in range(int(PRODUCTS * self.effort)):
-            if not energy > goal:
-                break
-            product[:] = held * p
-            _add_product(rows, self._chosen, self._scales, p, product)
-            curve = float(p @ product)
-            if not (curve > 0.0 and math.isfinite(curve)):
-                break
-            v += (energy / curve) * p
-            r -= (energy / curve) * product
-            s = r / weight
-            before, energy = energy, float(r @ s)
-            p = s + (energy / before) * p
-        self._rest, self._direction = r, p
+        # F is what the last model said, as a quadratic F is: its conjugate gradients go on
+        go_on = np.linalg.norm(slope + self._residual) <= SAME * np.linalg.norm(slope)
+        v, r, self._direction = conjugate_gradients(
+            lambda p: self._product(ridge, p),
+            weight,
+            -slope,
+            tol / self.effort**2,
+            int(PRODUCTS * self.effort),
+            self._direction if go_on else None,
+        )
+        self._residual = r
         return v, -float(v @ (slope + r)) - float((l2 * v) @ v)
+
+    def _product(self, ridge: Vector, p: Vector) -> Vector:
+        """(Σ_k c_k x_i x_i' + ridge) p."""
+        out = ridge * p
+        _add_product(self.subset.parts.rows, self._chosen, self._scales, p, out)
+        return out
+
+
+def conjugate_gradients(
+    multiply: Callable[[Vector], Vector], weight: Vector, b: Vector, tol: float, most: int, p: Vector | None = None
+) -> tuple[Vector, Vector, Vector]:
+    """x ≈ A⁻¹ b, the residual b - A x, and the direction in which the next iteration would go; A p = multiply(p).
+
+        α = <r, s> / <p, A p>,   x ← x + α p,   r ← r - α A p,   s = r / weight,   p ← s + <r, s> / <r, s>_before · p
+
+    until <r, s> is tol of what it was, or `most` products are done. The preconditioner is a diagonal, `weight`. Given
+    a direction p, it is restarted there instead of from the steepest one.
+    """
+    x, r, s = np.zeros_like(b), b.copy(), b / weight
+    p, energy = s if p is None else p, float(r @ s)
+    goal = tol * energy
+    for _ in range(most):
+        if not energy > goal:
+            break
+        product = multiply(p)
+        curvature = float(p @ product)
+        if not (curvature > 0.0 and math.isfinite(curvature)):
+            break
+        x += (energy / curvature) * p
+        r -= (energy / curvature) * product
+        s = r / weight
+        before, energy = energy, float(r @ s)
+        p = s + (energy / before) * p
+    return x, r, p
 
 
 @kernel
@@ -147,28 +175,28 @@ def _diagonal(rows, chosen, scales, out):
 
 
 @kernel
-def _overlaps(rows, chosen, scales, chances, first, second, room):
+def _overlaps(rows, chosen, scales, chances, first, second, scratch):
     """Sums over pairs k, l of c_k² (1 - π_k) (‖x_k‖⁴ - Σ_j x_kj⁴) and of c_k c_l (<x_k, x_l>² - Σ_j x_kj² x_lj²).
 
-    They are squares of entries off the diagonal. `room` is zero before and after.
+    They are squares of entries off the diagonal. `scratch` is zero before and after.
     """
     own, common = 0.0, 0.0
     for pair in range(first.size):
         k, other = first[pair], second[pair]
         i, h = chosen[k], chosen[other]
-        add(rows, i, 1.0, room)
+        add(rows, i, 1.0, scratch)
         square, fourth, product, products = 0.0, 0.0, 0.0, 0.0
         for e in range(rows.begin(i), rows.end(i)):
             x = np.float64(rows.entry(i, e))
             square += x * x
             fourth += x * x * x * x
         for e in range(rows.begin(h), rows.end(h)):
-            x = rows.entry(h, e) * room[rows.column(h, e)]
+            x = rows.entry(h, e) * scratch[rows.column(h, e)]
             product += x
             products += x * x
         if rows.intercept != 0.0:
             square, fourth, product, products = square + 1.0, fourth + 1.0, product + 1.0, products + 1.0
-        add(rows, i, -1.0, room)
+        add(rows, i, -1.0, scratch)
         own += scales[k] * scales[k] * (1.0 - chances[k]) * (square * square - fourth)
         common += scales[k] * scales[other] * (product * product - products)
     return own, common

@@ -22,7 +22,7 @@ Matrix = NDArray[np.float64]
 
 SWEEPS = 16  # of coordinate descent between two direct solves
 ROUNDS = 5
-HELD = 1e-10  # added to the diagonal, relative: columns that are the same to the last digit would blow up
+JITTER = 1e-10  # added to the diagonal, relative: columns that are the same to the last digit would blow up
 SMALL = 1000  # systems on which BLAS threads wait for each other longer than they work
 
 
@@ -91,17 +91,19 @@ def _solve_on_support(M: Matrix, r: Vector, u: Vector, l1: Vector, l2: Vector) -
     support = np.flatnonzero(u)
     if not support.size:
         return
-    here, l1, l2 = u[support], l1[support], l2[support]
-    sign, model = np.sign(here), M[np.ix_(support, support)]
-    slope = r[support] + l2 * here + l1 * sign
-    step = -_solve(model, l2, slope)
-    crossing = (l1 > 0.0) & (sign * (here + step) < 0.0)
-    up_to_first = step * np.min(-here[crossing] / step[crossing], initial=1.0)
-    for change in (np.where(crossing, -here, step), up_to_first):
+    here, l1, l2, model = u[support], l1[support], l2[support], M[np.ix_(support, support)]
+    slope = r[support] + l2 * here + l1 * np.sign(here)
+    for change in stopped_at_zero(here, -_solve(model, l2, slope), l1):
         if slope @ change + 0.5 * change @ (model @ change + l2 * change) < 0.0:
             r += M[:, support] @ change
             u[support] = here + change
             return
+
+
+def stopped_at_zero(here: Vector, step: Vector, l1: Vector) -> tuple[Vector, Vector]:
+    """A step with what would cross zero stopped there, and one that all of it stops where the first crosses."""
+    crossing = (l1 > 0.0) & (np.sign(here) * (here + step) < 0.0)
+    return np.where(crossing, -here, step), step * np.min(-here[crossing] / step[crossing], initial=1.0)
 
 
 def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
@@ -115,10 +117,10 @@ def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
         return np.full(b.size, np.nan)
     d, diagonal = np.arange(b.size), np.abs(np.diag(M)) + l2
     unit = np.where(diagonal > 0.0, diagonal, 1.0)  # of every coordinate: columns may differ by orders of magnitude
-    held, ridge = HELD * np.abs(np.diag(M)) + l2, 0.0
+    added, ridge = JITTER * np.abs(np.diag(M)) + l2, 0.0
     while True:
         A = M.copy(order="F")
-        A[d, d] += held + ridge * unit
+        A[d, d] += added + ridge * unit
         factor, x, info = lapack.dposv(A, b, lower=1, overwrite_a=1)
         if info == 0 and np.isfinite(x).all():
             if ridge == 0.0:
@@ -155,13 +157,42 @@ def violation(diagonal, r, u, l1, l2):
 
 
 @inline
-def best(curve, r, u, l1, l2):
-    """Where coordinate descent moves u; without curvature to zero, or nowhere if the slope is steeper than the norm."""
-    if not curve + l2 > 0.0:
+def best(curvature, r, u, l1, l2):
+    """Where coordinate descent moves u: with S the soft threshold, S(curvature · u - r, l1) / (curvature + l2).
+
+    Without curvature to zero, or nowhere if the slope is steeper than the norm.
+    """
+    if not curvature + l2 > 0.0:
         return 0.0 if abs(r) < l1 else u
-    t = curve * u - r
+    t = curvature * u - r
     if t > l1:
-        return (t - l1) / (curve + l2)
+        return (t - l1) / (curvature + l2)
     if t < -l1:
-        return (t + l1) / (curve + l2)
+        return (t + l1) / (curvature + l2)
     return 0.0
+
+
+@kernel
+def descend_coordinates(model, diagonal, l1, l2, tol, sweeps, order, u):
+    """Sweeps of coordinate descent on a quadratic model with this diagonal and an elastic net, until none moves u by
+    more than tol times what the first did, in units of √curvature; whether they came to this end.
+
+    What is zero is passed over until the others have settled. The model is a `ColumnModel` or a `CompactModel`.
+    """
+    goal, everywhere = -1.0, True
+    for _ in range(sweeps):
+        worst = 0.0
+        model.visit(order)
+        for j in order:
+            if u[j] == 0.0 and not everywhere:
+                continue
+            change = best(diagonal[j], model.partial(j, u[j]), u[j], l1[j], l2[j]) - u[j]
+            if change != 0.0:
+                u[j] += change
+                worst = max(worst, abs(change) * math.sqrt(diagonal[j] + l2[j]))
+                model.shift(j, change)
+        goal = tol * worst if goal < 0.0 else goal
+        if worst <= goal and everywhere:
+            return True
+        everywhere = worst <= goal
+    return False

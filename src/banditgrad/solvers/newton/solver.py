@@ -10,6 +10,7 @@ Saunders 2014). Where features are many and a sample tells no more of the Hessia
 diagonal and what the last steps have shown.
 """
 
+import enum
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,55 +20,136 @@ from numpy.typing import NDArray
 from banditgrad._random import new_stream
 from banditgrad.losses import Squared, has_kinks
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
-from banditgrad.solvers.newton.columns import ColumnCurvature
+from banditgrad.solvers.newton.columns import HessianColumns
 from banditgrad.solvers.newton.continuation import Continuation, Strengths, Widths
 from banditgrad.solvers.newton.costs import OVERHEAD, Costs
-from banditgrad.solvers.newton.curvature import Curvature
 from banditgrad.solvers.newton.descent import Descent
 from banditgrad.solvers.newton.dual import Dual
+from banditgrad.solvers.newton.hessian import HessianMatrix
 from banditgrad.solvers.newton.kinks import SmoothedDescent, without_kinks
-from banditgrad.solvers.newton.matrix_free import RowCurvature
-from banditgrad.solvers.newton.memory import Memory
+from banditgrad.solvers.newton.lbfgs import LBFGS
+from banditgrad.solvers.newton.matrix_free import HessianRows
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
-from banditgrad.solvers.newton.view import View, draw_view, tell
+from banditgrad.solvers.newton.subset import RowSubset, draw_subset, report
 
 Vector = NDArray[np.float64]
 
-WORK = 2.0  # of a sample of the Hessian, in units of a look at all rows in view
+WORK = 2.0  # of a sample of the Hessian, in units of an evaluation of all its rows
 MOST = 0.5  # a sample of a larger share of the rows becomes all of them: the exact Hessian needs no other help
 GROWTH = 8  # of the samples, the last of which has n / 8 rows
 FEWEST, PER_COORDINATE = 256, 10  # rows of a sample: in all, and for each coordinate of w
 STEPS = 8  # on one sample at most
-NOISE = 2.0  # times F d/m, the order of a sample's own error: what promises less is not worth a step on it
+NOISE = 2.0  # times F d/m, the order of a sample's own error: what predicts less is not worth a step on it
 COARSE, FINE, EXACT = 0.1, 0.01, 1e-5  # how well models are minimised: far away or on samples, near, where F is a model
 STUCK = 4  # steps on all rows that hardly moved, on rows some of which are straight: a path may come nearer
-HOLD = 0.1  # times the mean curvature times d/m: a ridge on samples, for features that they have hardly seen
+RIDGE = 0.1  # times the mean curvature times d/m: of a ridge on samples, for features that they have hardly seen
+
+
+class Phase(enum.Enum):
+    """What the next step of a run is."""
+
+    PATH = "a step on an easier problem"  # before START, where the loss has widths, or once between two ROWS
+    DUAL = "about a pass of coordinate ascent in the dual"
+    SAMPLES = "steps on samples of growing size, then START"
+    START = "the first evaluation of all rows"
+    QUADRATIC = "START, and a step where F is a model of itself"
+    ROWS = "a Newton step on all rows"
 
 
 class SampledNewtonState:
-    """Where a run is: at `w`; in the dual while there is a `dual`; on easier problems while there is a `path`; else
-    before the first look at all rows while `descent` is None."""
+    """A run: it begins in any phase and ends in ROWS, with a descent on all rows, from a w that the others came to."""
 
     def __init__(self, problem: Any, w: Vector, seed: Any) -> None:
         self.w, self.problem, self._stream = w, problem, new_stream(seed)
-        self.costs = Costs(problem)
-        self.quadratic = _is_quadratic(problem)
+        self.costs, self.path = Costs(problem), cast(Continuation, Widths(problem, w))
+        self.dual: Dual | None = None
         self.descent: Descent | None = None
-        self.path, self.followed = cast(Continuation | None, None), False  # the second: one that began on the way
-        self.follow(Widths(problem, w))
-        self.samples = _first_samples(problem) if self.path is None else []
-        few = not self.quadratic and not _first_samples(problem) and not self.costs.matrix_pays()
-        suits = few and self.path is None and Dual.suits(problem) and not w.any()
-        self.dual = Dual(problem, self._stream) if suits else None
-        self.tol, self.near = FINE, self.quadratic  # near: models are worth minimising well
+        self.phase = self._first_phase()
+        if self.phase is Phase.DUAL:
+            self.dual = Dual(problem, self._stream)
+        self.tol, self.near = FINE, self.phase is Phase.QUADRATIC  # near: models are worth minimising well
+        self.strengthened = False  # whether the path of `Strengths` was tried
+
+    def _first_phase(self) -> Phase:
+        problem, cold = self.problem, not self.w.any()
+        if not self.path.ended:
+            return Phase.PATH
+        if _is_quadratic(problem):
+            return Phase.QUADRATIC
+        if _first_samples(problem):
+            return Phase.SAMPLES if cold else Phase.START  # samples would lead away from where it is warm
+        return Phase.DUAL if cold and Dual.suits(problem) and not self.costs.matrix_pays() else Phase.START
+
+    def step(self, sampler: Any) -> bool:
+        """The step of this phase; False where the sampler drew an index out of range."""
+        match self.phase:
+            case Phase.PATH:
+                self._step_on_path()
+            case Phase.DUAL:
+                self._sweep()
+            case Phase.ROWS:
+                self._step_on_rows()
+            case Phase.SAMPLES | Phase.START | Phase.QUADRATIC:
+                start = np.zeros_like(self.w) if self.dual is not None else self.w
+                if self.phase is Phase.SAMPLES and not approach(self.problem, self, sampler):
+                    return False
+                self._start(start)
+        return True
+
+    def _step_on_path(self) -> None:
+        """w moves only if nothing better is known."""
+        path = self.path
+        path.step(self.begin_anew)
+        if self.descent is None:
+            self.w = path.w
+        elif path.ended:
+            descent = self.begin(RowSubset(path.problem), path.w)
+            if descent.value < self.descent.value:
+                self.descent, self.w = descent, descent.w
+        if path.ended:
+            self.phase = Phase.START if self.descent is None else Phase.ROWS
+
+    def _sweep(self) -> None:
+        assert self.dual is not None
+        self.dual.step()
+        self.w = self.dual.w
+        if self.dual.ended:
+            self.phase = Phase.START
+
+    def _start(self, start: Vector) -> None:
+        """On all rows from w, or from `start` if samples or the dual led nowhere."""
+        descent, quadratic = self.begin(RowSubset(self.problem)), self.phase is Phase.QUADRATIC
+        if self.w is not start and not descent.value <= self.problem.value(start):
+            self.w = start
+            descent = self.begin(RowSubset(self.problem))
+        elif self.dual is not None:
+            self.near = self.dual.near
+        self.descent, self.dual, self.phase = descent, None, Phase.ROWS
+        if quadratic and descent.share >= 1.0:  # one step is enough
+            self.tol = EXACT
+            if isinstance(descent.hessian, HessianMatrix):
+                descent.step_as_predicted(EXACT)
+            else:
+                descent.step(EXACT)
+        elif quadratic and descent.hessian.exact_pays(descent.subset.second_derivatives, descent.share):
+            descent.share = 1.0
+        self.w = descent.w
+
+    def _step_on_rows(self) -> None:
+        """Where these do not come near the minimum, a path may."""
+        descent = self.descent
+        assert descent is not None
+        if not descent.settled:
+            descent.step(self.tol if self.near or descent.trust.near else COARSE)
+        self.w, stuck = descent.w, descent.trust.failures >= STUCK
+        if stuck and not self.strengthened and Strengths.suits(self.problem, descent):
+            self.path, self.strengthened = Strengths(self.problem, descent), True
+            self.phase = self.phase if self.path.ended else Phase.PATH
 
     @property
-    def seen(self) -> Descent | Dual | None:
-        """What knows F and its gradient at the iterate."""
+    def known(self) -> Descent | Dual | None:
+        """What knows F and its gradient at w."""
         return self.dual if self.dual is not None and self.dual.begun else self.descent
-
-    def follow(self, path: Continuation) -> None:
-        self.path = None if path.ended else path
 
     @property
     def led_nowhere(self) -> bool:
@@ -75,12 +157,12 @@ class SampledNewtonState:
         dual = self.dual
         return dual is not None and dual.begun and not dual.value <= self.problem.value(np.zeros_like(self.w))
 
-    def kind(self, size: int) -> type[Curvature] | type[RowCurvature]:
+    def kind(self, size: int) -> type[HessianMatrix] | type[HessianRows]:
         """The estimate of the Hessian that suits so many rows."""
         if self.costs.matrix_pays(size / self.problem.n):
-            return Curvature
+            return HessianMatrix
         l1, _ = self.problem.shrinkage
-        return ColumnCurvature if l1 > 0.0 else RowCurvature
+        return HessianColumns if l1 > 0.0 else HessianRows
 
     def share(self, size: int) -> float:
         """Of so many rows, the share to sample the Hessian from; 1 for the Hessian itself, infinite for that at every
@@ -88,17 +170,18 @@ class SampledNewtonState:
         cost = self.kind(size).cost(self.costs)
         if cost * size / self.problem.n <= OVERHEAD:
             return np.inf
-        share = WORK * self.costs.look / cost
+        share = WORK * self.costs.evaluation / cost
         return share if share <= MOST else 1.0
 
-    def begin(self, view: View, w: Vector | None = None, problem: Any = None, *, hold: float = 0.0) -> Descent:
-        kind, share = self.kind(view.size), self.share(view.size)
-        full, w = kind.cost(self.costs) / self.costs.look, self.w if w is None else w
-        return Descent(problem or self.problem, view, kind(view, self._stream), share, w, full=full, hold=hold)
+    def begin(self, subset: RowSubset, w: Vector | None = None, problem: Any = None, *, ridge: float = 0.0) -> Descent:
+        kind, share = self.kind(subset.size), self.share(subset.size)
+        full, w = kind.cost(self.costs) / self.costs.evaluation, self.w if w is None else w
+        hessian = kind(subset, self._stream)
+        return Descent(problem or self.problem, subset, hessian, share, w, full=full, ridge=ridge)
 
     def begin_anew(self, problem: Any, w: Vector) -> Descent:
         """On all rows of a problem that differs in its loss or penalty."""
-        return self.begin(View(problem), w, problem)
+        return self.begin(RowSubset(problem), w, problem)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,24 +210,12 @@ class SampledNewton(Solver):
         return SampledNewtonState(without_kinks(problem), w, seed)
 
     def advance(self, problem: Any, state: SampledNewtonState, sampler: Any, steps: int) -> int:
-        problem = state.problem
         if steps == 0:
-            _compile(problem, state, sampler)
+            _compile(state, sampler)
         for done in range(steps):
-            if state.dual is not None and not state.dual.ended:
-                state.dual.step()
-                state.w = state.dual.w
-                continue
-            if state.path is not None:
-                _step_along(state.path, state)
-                continue
-            if state.descent is not None:
-                _step(problem, state, state.descent)
-            elif not _begin(problem, state, sampler):
+            if not state.step(sampler):
                 return BAD_INDEX
-            assert state.descent is not None
-            state.w = state.descent.w
-            if not np.isfinite(state.descent.value):
+            if state.descent is not None and not np.isfinite(state.descent.value):
                 return done
         return steps
 
@@ -152,16 +223,16 @@ class SampledNewton(Solver):
         return np.zeros_like(state.w) if state.led_nowhere else state.w.copy()
 
     def finished(self, state: SampledNewtonState) -> bool:
-        return state.path is None and state.descent is not None and state.descent.settled
+        return state.phase is Phase.ROWS and state.descent is not None and state.descent.settled
 
     def feedback(self, problem: Any, state: SampledNewtonState) -> Vector:
-        return super().feedback(problem, state) if state.seen is None else state.seen.feedback()
+        return super().feedback(problem, state) if state.known is None else state.known.feedback()
 
     def known(self, problem: Any, state: SampledNewtonState) -> Known | None:
         if has_kinks(problem.loss):
-            descent = state.descent if state.path is None else state.path.descend(state.begin_anew)
+            descent = state.path.descend(state.begin_anew) if state.phase is Phase.PATH else state.descent
             return None if descent is None else SmoothedDescent(problem, descent)
-        return None if state.led_nowhere else state.seen
+        return None if state.led_nowhere else state.known
 
 
 def _is_quadratic(problem: Any) -> bool:
@@ -174,90 +245,46 @@ def _first_samples(problem: Any) -> list[int]:
     return [] if _is_quadratic(problem) else sample_sizes(problem.n, problem.dimension)
 
 
-def _step(problem: Any, state: SampledNewtonState, descent: Descent) -> None:
-    """A step on all rows; where these do not come near the minimum, a path may."""
-    if not descent.settled:
-        descent.step(state.tol if state.near or descent.near else COARSE)
-    if descent.cuts >= STUCK and not state.followed and Strengths.suits(problem, descent):
-        state.followed = True
-        state.follow(Strengths(problem, descent))
-
-
-def _step_along(path: Continuation, state: SampledNewtonState) -> None:
-    """A step on an easier problem; w moves only if nothing better is known."""
-    path.step(state.begin_anew)
-    if state.descent is None:
-        state.w = path.w
-    elif path.ended:
-        descent = state.begin(View(path.problem), path.w)
-        if descent.value < state.descent.value:
-            state.descent, state.w = descent, descent.w
-    state.follow(path)
-
-
-def _begin(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
-    """Come near the minimiser and look at all rows; False where the sampler drew what is not a row."""
-    start = np.zeros(problem.dimension) if state.dual is not None else state.w
-    warm = state.dual is None and bool(state.w.any())  # samples would lead away again
-    if state.samples and not warm and not approach(problem, state, sampler):
-        return False
-    descent = state.begin(View(problem))
-    if state.w is not start and not descent.value <= problem.value(start):  # samples or the dual led nowhere
-        state.w = start
-        descent = state.begin(View(problem))
-    elif state.dual is not None:
-        state.near = state.dual.near
-    state.descent, state.dual = descent, None
-    if state.quadratic and descent.share >= 1.0:  # one step is enough
-        state.tol = EXACT
-        if isinstance(descent.curvature, Curvature):
-            descent.jump(EXACT)
-        else:
-            descent.step(EXACT)
-    elif state.quadratic and descent.curvature.pays_in_full(descent.view.bends, descent.share):
-        descent.share = 1.0
-    return True
-
-
 def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
-    """Descend on samples of growing size; False where the sampler drew what is not a row."""
+    """Descend on samples of growing size; False where the sampler drew an index out of range."""
     d = problem.dimension
     for m in sample_sizes(problem.n, d):
-        view = draw_view(problem, sampler, m)
-        if view is None:
+        subset = draw_subset(problem, sampler, m)
+        if subset is None:
             return False
-        descent = state.begin(view, hold=HOLD)
+        descent = state.begin(subset, ridge=RIDGE)
         for _ in range(STEPS):
             if descent.settled or descent.predicted < NOISE * abs(descent.value) * d / m:
                 break
             descent.step(COARSE)
         if np.isfinite(descent.value):
             state.w = descent.w
-            tell(view, sampler)
+            report(subset, sampler)
     return True
 
 
-def _compile(problem: Any, state: SampledNewtonState, sampler: Any) -> None:
-    """All that is compiled, run on no rows; `approach` too, which others than `_begin` may call on any loss."""
-    view = View(problem, np.zeros(0, np.int64), np.zeros(0))
+def _compile(state: SampledNewtonState, sampler: Any) -> None:
+    """All that is compiled, run on no rows; `approach` too, which others may call on any loss."""
+    problem = state.problem
+    subset = RowSubset(problem, np.zeros(0, np.int64), np.zeros(0))
     sizes = sample_sizes(problem.n, problem.dimension)
     if sizes:
-        draw_view(problem, sampler, 0)
-        tell(view, sampler)
+        draw_subset(problem, sampler, 0)
+        report(subset, sampler)
     if state.dual is not None:
         state.dual.compile()
-    view.look(np.zeros(problem.dimension))
-    view.between(0.5)
-    view.entry_curvatures()
+    subset.evaluate(np.zeros(problem.dimension))
+    subset.value_along(0.5)
+    subset.entry_curvatures()
     zeros, one = np.zeros(problem.dimension), np.ones(1)
     for kind in {state.kind(m) for m in (*sizes, problem.n)}:
-        curvature = kind(view, new_stream(0))
-        curvature.move(view.bends, 0.5)
-        if isinstance(curvature, RowCurvature):
-            curvature.minimise(zeros, zeros, zeros, zeros, 1.0)
-            Memory().minimise(zeros, zeros, zeros, zeros, 1.0)
+        hessian = kind(subset, new_stream(0))
+        hessian.move(subset.second_derivatives, 0.5)
+        if isinstance(hessian, HessianRows):
+            hessian.minimise(zeros, zeros, zeros, zeros, 1.0)
+            LBFGS().minimise(zeros, zeros, zeros, zeros, 1.0)
         else:
-            curvature.sample.scale(view.bends, zeros)
+            hessian.sample.scale(subset.second_derivatives, zeros)
             minimise_quadratic(np.eye(1), one, one, one, one, 1.0)
 
 

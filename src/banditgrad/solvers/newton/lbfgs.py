@@ -4,14 +4,13 @@ A step s along which the gradient changes by y tells that the Hessian times s is
 anyway. Of all matrices near a given one, B is the nearest (in the sense of BFGS) that agrees with the last pairs.
 """
 
-import math
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import kernel
-from banditgrad.solvers.newton.quadratic import best
+from banditgrad.solvers.newton.quadratic import descend_coordinates
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -22,39 +21,63 @@ TINY = 1e-300
 SWEEPS = 100  # of coordinate descent at most, for one minimiser; one costs as much as a few rows
 
 
-class Memory:
-    """The last steps, and the changes of the gradient along them."""
+class CompactModel(NamedTuple):
+    """<slope, u - w> + ½ <u - w, B (u - w)> with B = diag(diagonal) - W Q', for coordinate descent."""
+
+    W: Matrix
+    Q: Matrix
+    diagonal: Vector
+    slope: Vector
+    w: Vector
+    t: Vector  # W' (u - w)
+
+    def visit(self, order):
+        pass
+
+    def partial(self, j, u):
+        r = self.slope[j] + self.diagonal[j] * (u - self.w[j])
+        for k in range(self.t.size):
+            r -= self.Q[j, k] * self.t[k]
+        return r
+
+    def shift(self, j, change):
+        for k in range(self.t.size):
+            self.t[k] += change * self.W[j, k]
+
+
+class LBFGS:
+    """The last steps s, and the changes y of the gradient along them."""
 
     def __init__(self) -> None:
         self._pairs: deque[tuple[Vector, Vector, float]] = deque(maxlen=PAIRS)
 
-    def note(self, step: Vector, change: Vector) -> None:
-        curve = float(step @ change)
-        if curve > CURVED * float(np.linalg.norm(step) * np.linalg.norm(change)):
-            self._pairs.append((step, change, curve))
+    def remember(self, step: Vector, change: Vector) -> None:
+        product = float(step @ change)
+        if product > CURVED * float(np.linalg.norm(step) * np.linalg.norm(change)):
+            self._pairs.append((step, change, product))
 
     def minimise(self, diagonal: Vector, slope: Vector, w: Vector, l1: Vector, tol: float) -> tuple[Vector, float]:
-        """The v that minimises <slope, v> + ½ <v, B v> + l1 |w + v|, and <v, B v>; B is near a diagonal."""
+        """v = argmin <slope, v> + ½ <v, B v> + l1 |w + v|, and <v, B v>; B is near a diagonal."""
         if l1.any():
             return self._descend(diagonal, slope, w, l1, tol)
         v = -self._solve(diagonal, slope)
         return v, -float(slope @ v)
 
     def _solve(self, diagonal: Vector, slope: Vector) -> Vector:
-        """B⁻¹ slope, by the two loops of L-BFGS; the diagonal is scaled to curve as F did along the last step.
+        """B⁻¹ slope, by the two loops of L-BFGS; the diagonal is scaled to agree with the last pair.
 
         (With an l1 norm, whose minimisers move few coordinates, the diagonal as it is does better.)
         """
         inverse, shares = 1.0 / np.where(diagonal > 0.0, diagonal, np.inf), []
         if self._pairs:
-            _, change, curve = self._pairs[-1]
-            inverse *= curve / max(float(change @ (inverse * change)), TINY)
-        for step, change, curve in reversed(self._pairs):
-            shares.append(float(step @ slope) / curve)
+            _, change, product = self._pairs[-1]
+            inverse *= product / max(float(change @ (inverse * change)), TINY)
+        for step, change, product in reversed(self._pairs):
+            shares.append(float(step @ slope) / product)
             slope = slope - shares[-1] * change
         x = inverse * slope
-        for (step, change, curve), share in zip(self._pairs, reversed(shares), strict=True):
-            x = x + (share - float(change @ x) / curve) * step
+        for (step, change, product), share in zip(self._pairs, reversed(shares), strict=True):
+            x = x + (share - float(change @ x) / product) * step
         return x
 
     def _descend(self, diagonal: Vector, slope: Vector, w: Vector, l1: Vector, tol: float) -> tuple[Vector, float]:
@@ -62,11 +85,12 @@ class Memory:
         Schnabel 1994; Scheinberg and Tang 2016): a coordinate costs four multiply-adds per pair, and no row is read.
         """
         W, Q = self._compact(diagonal)
-        curves = np.maximum(diagonal - np.einsum("jk,jk->j", W, Q), 0.0)  # below zero by rounding alone
-        u, t = w.copy(), np.zeros(W.shape[1])
-        _descend(W, Q, diagonal, curves, slope, w, l1, tol, SWEEPS, u, t)
+        model = CompactModel(W, Q, diagonal, slope, w, np.zeros(W.shape[1]))
+        curvatures = np.maximum(diagonal - np.einsum("jk,jk->j", W, Q), 0.0)  # below zero by rounding alone
+        u, order = w.copy(), np.arange(w.size)
+        descend_coordinates(model, curvatures, l1, np.zeros_like(w), tol, SWEEPS, order, u)
         v = u - w
-        return v, float((diagonal * v) @ v) - float((Q.T @ v) @ t)
+        return v, float((diagonal * v) @ v) - float((Q.T @ v) @ model.t)
 
     def _compact(self, diagonal: Vector) -> tuple[Matrix, Matrix]:
         """W and Q with B = diag(diagonal) - W Q'."""
@@ -83,31 +107,3 @@ class Memory:
         except np.linalg.LinAlgError:  # such as a step where the diagonal is zero by now
             self._pairs.clear()
             return self._compact(diagonal)
-
-
-@kernel
-def _descend(W, Q, diagonal, curves, slope, w, l1, tol, sweeps, u, t):
-    """Sweeps until none moves u by more than tol times what the first did; t = W' (u - w).
-
-    What is zero is passed over until the others have settled.
-    """
-    rank = t.size
-    goal, everywhere = -1.0, True
-    for _ in range(sweeps):
-        worst = 0.0
-        for j in range(u.size):
-            if u[j] == 0.0 and not everywhere:
-                continue
-            r = slope[j] + diagonal[j] * (u[j] - w[j])
-            for k in range(rank):
-                r -= Q[j, k] * t[k]
-            change = best(curves[j], r, u[j], l1[j], 0.0) - u[j]
-            if change != 0.0:
-                u[j] += change
-                worst = max(worst, abs(change) * math.sqrt(curves[j]))
-                for k in range(rank):
-                    t[k] += change * W[j, k]
-        goal = tol * worst if goal < 0.0 else goal
-        if worst <= goal and everywhere:
-            return
-        everywhere = worst <= goal

@@ -1,4 +1,4 @@
-"""One look at rows in their order: f, its gradient and its curvatures at a point, by which Newton's method goes."""
+"""The data term on all rows or some of them: value, gradient and second derivatives, by one pass in their order."""
 
 from typing import Any
 
@@ -15,15 +15,15 @@ AHEAD = 4  # rows between one being asked for and its turn
 DRAWN_TOGETHER = 1024  # rows
 
 
-class View:
-    """Some rows with weights, or all of them with weight 1/n, and what the last look saw.
+class RowSubset:
+    """Some rows with weights, or all of them with weight 1/n, and what was found where they were evaluated last.
 
-    Its data term is Σ_k weight_k φ_i(w), i = chosen[k].
+    f(w) = Σ_k weight_k φ_i(<x_i, w>),  i = chosen[k].
 
     Attributes
     ----------
-    value, gradient : of the data term
-    margins, bends : z_i and weight_k φ_i''(z_i)
+    value, gradient : f and ∇f
+    margins, second_derivatives : z_k = <x_i, w> and h_k = weight_k φ_i''(z_k): the Hessian is Σ_k h_k x_i x_i'
     diagonal : of the Hessian, or empty where it is not wanted
     """
 
@@ -33,43 +33,44 @@ class View:
         self.weights = np.zeros(0) if self.all else weights
         self.size = problem.n if self.all else chosen.size
         self.norms2 = self.parts.norms2 if self.all else read_only(self.parts.norms2[chosen])
-        self.margins, self.before, self.bends = np.zeros(self.size), np.zeros(self.size), np.zeros(self.size)
+        self.margins, self.previous_margins = np.zeros(self.size), np.zeros(self.size)
+        self.second_derivatives = np.zeros(self.size)
         self.gradient, self.diagonal = np.zeros(problem.dimension), np.zeros(0)
         self.value = np.inf
 
-    def look(self, w: Vector) -> float:
-        """Look at the rows from w; the margins of the look before are kept."""
-        self.margins, self.before = self.before, self.margins
-        seen = (self.margins, self.bends, self.gradient, self.diagonal)
+    def evaluate(self, w: Vector) -> float:
+        """f(w), and all the attributes there; the margins of the evaluation before are kept."""
+        self.margins, self.previous_margins = self.previous_margins, self.margins
+        out = (self.margins, self.second_derivatives, self.gradient, self.diagonal)
         if isinstance(self.parts.rows, Dense):
-            self.value = _look_at_dense(self.parts, self.chosen, self.weights, w, *seen, np.zeros(4), np.zeros(4))
+            self.value = _evaluate_dense(self.parts, self.chosen, self.weights, w, *out, np.zeros(4), np.zeros(4))
         else:
-            self.value = _look(self.parts, self.chosen, self.weights, w, *seen)
+            self.value = _evaluate(self.parts, self.chosen, self.weights, w, *out)
         return self.value
 
-    def between(self, t: float) -> float:
-        """The data term between the points of the last two looks: 0 is the one before, 1 the last. It reads no row."""
-        return float(_between(self.parts, self.chosen, self.weights, self.before, self.margins, t))
+    def value_along(self, t: float) -> float:
+        """f on the line from the point of the evaluation before, t = 0, to that of the last, t = 1. Reads no row."""
+        return float(_value_along(self.parts, self.chosen, self.weights, self.previous_margins, self.margins, t))
 
     def feedback(self) -> Vector:
-        """a_i = ‖∇φ_i(w)‖² / n² of the rows in view, where w was looked at last."""
+        """a_i = ‖∇φ_i(w)‖² / n² of these rows, where they were evaluated last."""
         out = np.zeros(self.size)
         _feedback(self.parts, self.chosen, self.margins, out)
         return out
 
     def entry_curvatures(self) -> Vector:
-        """The mean square of each column's entries, times Σ_k bends_k (entries of row k)."""
+        """The mean square of each column's entries, times Σ_k h_k (entries of row k)."""
         squares, counts = np.zeros(self.gradient.size), np.zeros(self.gradient.size)
-        entries = float(_count_entries(self.parts.rows, self.chosen, self.bends, squares, counts))
+        entries = float(_count_entries(self.parts.rows, self.chosen, self.second_derivatives, squares, counts))
         return entries * squares / np.maximum(counts, 1.0)
 
     def rows(self, k: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows of the problem that are the k-th of this view."""
+        """The rows of the problem that are the k-th of this subset."""
         return k if self.all else self.chosen[k]
 
 
 @kernel
-def _look(parts, chosen, weights, w, margins, bends, gradient, diagonal):
+def _evaluate(parts, chosen, weights, w, margins, second_derivatives, gradient, diagonal):
     n, some = parts.norms2.size, chosen.size > 0
     weight, total, zero = 1.0 / n, 0.0, True
     for j in range(gradient.size):
@@ -84,32 +85,32 @@ def _look(parts, chosen, weights, w, margins, bends, gradient, diagonal):
             if k + AHEAD < chosen.size:
                 parts.rows.fetch(chosen[k + AHEAD])
         z = 0.0 if zero else dot(parts.rows, i, w)
-        value, slope, bend = parts.terms.expand(i, z)
+        value, slope, second = parts.terms.expand(i, z)
         total += weight * value
         margins[k] = z
-        bends[k] = weight * bend
-        if slope != 0.0 or bend != 0.0:
+        second_derivatives[k] = weight * second
+        if slope != 0.0 or second != 0.0:
             if diagonal.size > 0:
-                _add_both(parts.rows, i, weight * slope, weight * bend, gradient, diagonal)
+                _add_both(parts.rows, i, weight * slope, weight * second, gradient, diagonal)
             else:
                 add(parts.rows, i, weight * slope, gradient)
     return total
 
 
 @inline
-def _add_both(rows, i, slope, bend, gradient, diagonal):
-    """gradient += slope · x_i and diagonal += bend · x_i², entry by entry."""
+def _add_both(rows, i, slope, second, gradient, diagonal):
+    """gradient += slope · x_i and diagonal += second · x_i², entry by entry."""
     for k in range(rows.begin(i), rows.end(i)):
         j, x = rows.column(i, k), np.float64(rows.entry(i, k))
         gradient[j] += slope * x
-        diagonal[j] += bend * x * x
+        diagonal[j] += second * x * x
     if rows.intercept != 0.0:
         gradient[gradient.size - 1] += slope
-        diagonal[diagonal.size - 1] += bend
+        diagonal[diagonal.size - 1] += second
 
 
 @kernel
-def _look_at_dense(parts, chosen, weights, w, margins, bends, gradient, diagonal, slopes, curves):
+def _evaluate_dense(parts, chosen, weights, w, margins, second_derivatives, gradient, diagonal, slopes, curves):
     """The same for dense rows, four at a time: w and the gradient are then read once for the four.
 
     `slopes` and `curves` are room for four numbers each.
@@ -135,11 +136,11 @@ def _look_at_dense(parts, chosen, weights, w, margins, bends, gradient, diagonal
             if some:
                 weight = weights[k]
             margins[k] = z[t] + (w[w.size - 1] if intercept != 0.0 else 0.0)
-            value, slope, bend = parts.terms.expand(four[t], margins[k])
+            value, slope, second = parts.terms.expand(four[t], margins[k])
             total += weight * value
-            bends[k] = weight * bend
+            second_derivatives[k] = weight * second
             slopes[t] = weight * slope
-            curves[t] = weight * bend
+            curves[t] = weight * second
         _add_four(matrix, four, slopes, gradient)
         if diagonal.size > 0:
             _add_four_squares(matrix, four, curves, diagonal)
@@ -191,8 +192,8 @@ def add_squares(rows, i, scale, out):
 
 
 @kernel
-def _count_entries(rows, chosen, bends, squares, counts):
-    """Sums of squares and numbers of the entries of each column of the chosen rows; Σ_k bends_k (entries of row k)."""
+def _count_entries(rows, chosen, second_derivatives, squares, counts):
+    """Sums of squares and numbers of the entries of each column of the chosen rows; Σ_k h_k (entries of row k)."""
     total = 0.0
     for m in range(chosen.size):
         i = chosen[m]
@@ -201,7 +202,7 @@ def _count_entries(rows, chosen, bends, squares, counts):
         add_squares(rows, i, 1.0, squares)
         for k in range(rows.begin(i), rows.end(i)):
             counts[rows.column(i, k)] += 1.0
-        total += bends[m] * (rows.end(i) - rows.begin(i) + rows.intercept)
+        total += second_derivatives[m] * (rows.end(i) - rows.begin(i) + rows.intercept)
     if rows.intercept != 0.0:
         counts[counts.size - 1] = chosen.size
     return total
@@ -217,11 +218,11 @@ def _feedback(parts, chosen, margins, out):
 
 
 @kernel
-def _between(parts, chosen, weights, margins, other, t):
+def _value_along(parts, chosen, weights, start, end, t):
     n, some = parts.norms2.size, chosen.size > 0
     total = 0.0
-    for k in range(margins.size):
-        z = margins[k] + t * (other[k] - margins[k])
+    for k in range(start.size):
+        z = start[k] + t * (end[k] - start[k])
         if some:
             total += weights[k] * parts.terms.term(chosen[k], z)
         else:
@@ -229,8 +230,8 @@ def _between(parts, chosen, weights, margins, other, t):
     return total
 
 
-def draw_view(problem: Any, sampler: Any, m: int) -> View | None:
-    """m rows from the sampler, with weights 1/(m n p_i): unbiased. None where it drew what is not a row."""
+def draw_subset(problem: Any, sampler: Any, m: int) -> RowSubset | None:
+    """m rows from the sampler, with weights 1/(m n p_i): unbiased. None where an index is out of range."""
     chosen, weights = np.zeros(m, np.int64), np.zeros(m)
     whole = m - m % DRAWN_TOGETHER
     for piece, size in ((chosen[:whole], DRAWN_TOGETHER), (chosen[whole:], m - whole)):
@@ -238,12 +239,12 @@ def draw_view(problem: Any, sampler: Any, m: int) -> View | None:
             return None
     chosen.sort()  # rows that lie far apart are read four times as fast in their order, and so are their p_i
     _weigh(problem.parts, sampler, chosen, weights)
-    return View(problem, chosen, weights)
+    return RowSubset(problem, chosen, weights)
 
 
-def tell(view: View, sampler: Any) -> None:
-    """Feed the a_i of the rows in view back."""
-    _tell(view.parts, sampler, view.chosen, view.weights, view.feedback())
+def report(subset: RowSubset, sampler: Any) -> None:
+    """Feed the a_i of these rows back to the sampler."""
+    _report(subset.parts, sampler, subset.chosen, subset.weights, subset.feedback())
 
 
 @kernel
@@ -267,7 +268,7 @@ def _weigh(parts, sampler, chosen, weights):
 
 
 @kernel
-def _tell(parts, sampler, chosen, weights, feedback):
+def _report(parts, sampler, chosen, weights, feedback):
     n, m = parts.norms2.size, chosen.size
     for k in range(m):
         if feedback[k] < np.inf:

@@ -1,11 +1,11 @@
 """A Hessian for which only a sample of rows is read, chosen where it matters.
 
-    H = Σ_k b_k x_i x_i',    b_k = weight_k φ_i''
+    H = Σ_k h_k x_i x_i',    h_k = weight_k φ_i''
 
-The matrix always holds Σ_k c_k x_i x_i' for coefficients c_k that are known. To move it towards H, row k is taken with
-probability π_k = min(1, rate · |b_k - c_k| ‖x_i‖²), and c_k grows by (b_k - c_k) / π_k: unbiased, and of least variance
-for the number of rows. Once w moves little, so do the b_k, and few rows are needed for what is almost the Hessian.
-Where the corrections would weigh more than the Hessian itself, c starts again from 0.
+The matrix always holds Ĥ = Σ_k c_k x_i x_i' for coefficients c_k that are known. To move it towards H, row k is taken
+with probability π_k = min(1, rate · |h_k - c_k| ‖x_i‖²), and c_k grows by (h_k - c_k) / π_k: unbiased, and of least
+variance for the number of rows. Once w moves little, so do the h_k, and few rows are needed for what is almost the
+Hessian. Where the corrections would weigh more than the Hessian itself, c starts again from 0.
 
 ‖x_i‖² is measured in units in which every column has the same curvature, Σ_j x_ij² / H_jj, where that is worth a pass:
 columns that differ by orders of magnitude are otherwise all but the largest left to chance.
@@ -21,7 +21,7 @@ from banditgrad._random import peek, skip, unit
 from banditgrad.rows import Dense, add
 from banditgrad.solvers.newton.costs import Costs
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
-from banditgrad.solvers.newton.view import AHEAD, View
+from banditgrad.solvers.newton.subset import AHEAD, RowSubset
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -31,15 +31,15 @@ PROBES = 128  # rows that tell whether to measure rows in units of the columns
 WORTH_SCALING = 8.0  # by how much that must cut a sample's variance
 
 
-class Curvature:
-    """An estimate of the Hessian of the rows in view, as a matrix."""
+class HessianMatrix:
+    """An estimate of the Hessian of a subset of rows, as a matrix."""
 
     effort = 1.0  # spent on a minimiser
     dropped = False  # as a sample of rows without a matrix may be: here rows outnumber features
 
-    def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
-        d = view.gradient.size
-        self.view, self.sample = view, Sample(view, stream)
+    def __init__(self, subset: RowSubset, stream: NDArray[np.uint64]) -> None:
+        d = subset.gradient.size
+        self.subset, self.sample = subset, Sample(subset, stream)
         self.matrix, self.exact, self._scaled = np.zeros((d, d)), False, False
 
     @staticmethod
@@ -47,84 +47,86 @@ class Curvature:
         """Of a sample of all rows."""
         return costs.hessian
 
-    def pays_in_full(self, bends: Vector, share: float) -> bool:
+    def exact_pays(self, second_derivatives: Vector, share: float) -> bool:
         """Whether to take all rows where that has to be done but once, rather than a share of them."""
         return False
 
-    def move(self, bends: Vector, share: float, exact: bool = False) -> int:
-        """Towards Σ_k bends_k x_i x_i', and the number of rows it took; all the way if it is to be `exact`.
+    def move(self, second_derivatives: Vector, share: float, exact: bool = False) -> int:
+        """Towards H = Σ_k h_k x_i x_i', and the number of rows it took; all the way if it is to be `exact`.
 
         From nothing it takes about share · size rows, or all of them where the share is 1 or more.
         """
-        if self.view.all and not (self._scaled or exact):
-            self._scale_rows(bends)
-        if self.sample.begin(bends, afresh=exact):
+        if self.subset.all and not (self._scaled or exact):
+            self._scale_rows(second_derivatives)
+        if self.sample.begin(second_derivatives, afresh=exact):
             self.matrix[:] = 0.0
             self.exact = exact or share >= 1.0
         else:
             self.exact = False
-        picked, changes = self.sample.pick(bends, 1.0 if self.exact else share)
-        add_outer_products(self.view.parts.rows, self.view.rows(picked), changes, self.matrix)
+        picked, changes = self.sample.pick(second_derivatives, 1.0 if self.exact else share)
+        add_outer_products(self.subset.parts.rows, self.subset.rows(picked), changes, self.matrix)
         return picked.size
 
-    def _scale_rows(self, bends: Vector) -> None:
+    def _scale_rows(self, second_derivatives: Vector) -> None:
         """Measure rows in units of the columns' curvature, as soon as that is known, if it pays."""
-        diagonal = self.view.diagonal if self.view.diagonal.size else np.diag(self.matrix)
+        diagonal = self.subset.diagonal if self.subset.diagonal.size else np.diag(self.matrix)
         if diagonal.any():
             self._scaled = True
-            self.sample.scale(bends, diagonal)
+            self.sample.scale(second_derivatives, diagonal)
 
     def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
-        """The change v of w that minimises the quadratic model, and the <v, M v> of it.
+        """v and <v, M v>:
 
-        A column of which the sample has seen too little is held by the Hessian's own diagonal.
+            v = argmin <∇f, v> + ½ <v, M v> + l1 |w + v| + (l2/2) ‖w + v‖²,    M = Ĥ + max(diag H - diag Ĥ, 0)
+
+        so that a column of which the sample has seen too little has the Hessian's own diagonal.
         """
-        model = self.matrix
-        if self.view.diagonal.size:
-            model = model + np.diag(np.maximum(self.view.diagonal - np.diag(model), 0.0))
-        v = minimise_quadratic(model, gradient, w, l1, l2, tol)
-        return v, float(v @ (model @ v))
+        M = self.matrix
+        if self.subset.diagonal.size:
+            M = M + np.diag(np.maximum(self.subset.diagonal - np.diag(M), 0.0))
+        v = minimise_quadratic(M, gradient, w, l1, l2, tol)
+        return v, float(v @ (M @ v))
 
 
 class Sample:
     """The coefficients c_k, and which of them to change."""
 
-    def __init__(self, view: View, stream: NDArray[np.uint64]) -> None:
-        self.coefficients = np.zeros(view.size)
-        self._view, self._stream, self._mass = view, stream, 0.0
-        self._norms2 = view.norms2
-        self._picked, self._changes = np.zeros(view.size, np.int64), np.zeros(view.size)
+    def __init__(self, subset: RowSubset, stream: NDArray[np.uint64]) -> None:
+        self.coefficients = np.zeros(subset.size)
+        self._subset, self._stream, self._mass = subset, stream, 0.0
+        self._norms2 = subset.norms2
+        self._picked, self._changes = np.zeros(subset.size, np.int64), np.zeros(subset.size)
 
-    def scale(self, bends: Vector, diagonal: Vector) -> None:
-        """Measure rows by Σ_j x_ij² / diagonal_j rather than ‖x_i‖², if by the look of some of them it pays.
+    def scale(self, second_derivatives: Vector, diagonal: Vector) -> None:
+        """Measure rows by Σ_j x_ij² / diagonal_j rather than ‖x_i‖², if a few of them show that it pays.
 
         With s_k for the one and m_k for the other, the variance of the matrix in units of the diagonal is in proportion
-        to Σ b_k² s_k² / π_k: by a factor (Σ b_k m_k) (Σ b_k s_k² / m_k) / (Σ b_k s_k)² larger with m_k.
+        to Σ h_k² s_k² / π_k: by a factor (Σ h_k m_k) (Σ h_k s_k² / m_k) / (Σ h_k s_k)² larger with m_k.
         """
-        rows, view = self._view.parts.rows, self._view
+        rows, subset = self._subset.parts.rows, self._subset
         inverse = 1.0 / np.where(diagonal > 0.0, diagonal, np.inf)
-        some = np.linspace(0, view.size - 1, min(view.size, PROBES)).astype(np.int64)
-        b, m, s = bends[some], view.norms2[some], np.zeros(some.size)
-        _scaled_norms(rows, view.rows(some), inverse, s)
-        spread = float(b @ m) * float(b @ (s * s / np.where(m > 0.0, m, np.inf)))
-        if spread > WORTH_SCALING * float(b @ s) ** 2:
-            self._norms2 = np.zeros(view.size)
-            _scaled_norms(rows, np.arange(view.size) if view.all else view.chosen, inverse, self._norms2)
+        some = np.linspace(0, subset.size - 1, min(subset.size, PROBES)).astype(np.int64)
+        h, m, s = second_derivatives[some], subset.norms2[some], np.zeros(some.size)
+        _scaled_norms(rows, subset.rows(some), inverse, s)
+        spread = float(h @ m) * float(h @ (s * s / np.where(m > 0.0, m, np.inf)))
+        if spread > WORTH_SCALING * float(h @ s) ** 2:
+            self._norms2 = np.zeros(subset.size)
+            _scaled_norms(rows, np.arange(subset.size) if subset.all else subset.chosen, inverse, self._norms2)
 
-    def begin(self, bends: Vector, afresh: bool = False) -> bool:
-        """Begin to move towards `bends`; whether c was set to 0, as asked for or as less work than to correct it."""
-        self._mass, correction = _masses(self._norms2, self.coefficients, bends)
+    def begin(self, second_derivatives: Vector, afresh: bool = False) -> bool:
+        """Begin to move c towards h; whether it was set to 0, as asked for or as less work than to correct it."""
+        self._mass, correction = _masses(self._norms2, self.coefficients, second_derivatives)
         if correction < self._mass and not afresh:
             return False
         self.coefficients[:] = 0.0
         return True
 
-    def pick(self, bends: Vector, share: float) -> tuple[NDArray[np.int64], Vector]:
+    def pick(self, second_derivatives: Vector, share: float) -> tuple[NDArray[np.int64], Vector]:
         """The rows whose coefficients are changed, and by how much."""
         exact = share >= 1.0 and not self.coefficients.any()
-        rate = np.inf if exact or self._mass == 0.0 else share * bends.size / self._mass
-        room = (self._picked, self._changes)
-        count = _pick(self._norms2, self.coefficients, bends, rate, self._stream, *room)
+        rate = np.inf if exact or self._mass == 0.0 else share * second_derivatives.size / self._mass
+        out = (self._picked, self._changes)
+        count = _pick(self._norms2, self.coefficients, second_derivatives, rate, self._stream, *out)
         return self._picked[:count], self._changes[:count]
 
 
@@ -141,12 +143,12 @@ def add_outer_products(rows: Any, chosen: NDArray[np.int64], scales: Vector, mat
 
 
 @kernel
-def _masses(norms2, coefficients, bends):
-    """Σ |b_k| ‖x_i‖² and Σ |b_k - c_k| ‖x_i‖²."""
+def _masses(norms2, coefficients, second_derivatives):
+    """Σ |h_k| ‖x_i‖² and Σ |h_k - c_k| ‖x_i‖²."""
     afresh, correction = 0.0, 0.0
-    for k in range(bends.size):
-        afresh += abs(bends[k]) * norms2[k]
-        correction += abs(bends[k] - coefficients[k]) * norms2[k]
+    for k in range(second_derivatives.size):
+        afresh += abs(second_derivatives[k]) * norms2[k]
+        correction += abs(second_derivatives[k] - coefficients[k]) * norms2[k]
     return afresh, correction
 
 
@@ -162,10 +164,10 @@ def _scaled_norms(rows, chosen, inverse, out):
 
 
 @kernel
-def _pick(norms2, coefficients, bends, rate, stream, picked, changes):
+def _pick(norms2, coefficients, second_derivatives, rate, stream, picked, changes):
     count = 0
-    for k in range(bends.size):
-        change = bends[k] - coefficients[k]
+    for k in range(second_derivatives.size):
+        change = second_derivatives[k] - coefficients[k]
         mass = abs(change) * norms2[k]
         if mass == 0.0:
             continue
