@@ -20,7 +20,8 @@ def automatic_solver(problem: Any) -> Solver:
     """
     if problem.shrinkage is None or not hasattr(problem.loss, "second_derivative"):
         return ProxSvrg()
+    if not isinstance(problem.parts.rows, Dense) or Costs(problem).matrix_pays():
+        return SampledNewton()
     L = problem.smoothness
     unlike = L is not None and L.mean() > UNLIKE * np.sqrt(L).mean() ** 2
-    dense = isinstance(problem.parts.rows, Dense)
-    return ProxSvrg() if unlike and dense and not Costs(problem).matrix_pays() else SampledNewton()
+    return ProxSvrg() if unlike else SampledNewton()
