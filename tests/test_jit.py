@@ -19,6 +19,7 @@ from banditgrad._jit import (
     Kernel,
     bridge,
     check_part,
+    compile_once,
     default,
     inline,
     inline_sum,
@@ -422,3 +423,24 @@ compiler.Flags = flags
     for words in ("several times slower with numba", "does not know the cache of numba"):
         assert other.stderr.count(words) == 1
     assert not list((tmp_path / "other").rglob("*.nbc"))
+
+
+def test_what_was_compiled_is_called_again_only_for_other_types():
+    done, numbers = [], np.zeros(3)
+
+    def work(k):
+        if k == 0:
+            raise KeyboardInterrupt
+        done.append(k)
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_once(work, (numbers, bg.Logistic(), True), 0)
+    compile_once(work, (numbers, bg.Logistic(), True), 1)  # what was not finished is not counted
+    compile_once(work, (np.ones(5), bg.Logistic(2.0), True), 2)
+    assert done == [1]
+    read_only, single = numbers.view(), numbers.astype(np.float32)
+    read_only.flags.writeable = False
+    for k, values in enumerate(((read_only, bg.Logistic()), (single, bg.Logistic()), (numbers, bg.Hinge()))):
+        compile_once(work, (*values, True), k + 3)
+    compile_once(work, (numbers, bg.Logistic(), False), 6)
+    assert done == [1, 3, 4, 5, 6]

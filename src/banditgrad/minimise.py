@@ -314,11 +314,10 @@ def _two_seeds(seed: Any) -> list[np.random.SeedSequence]:
     """Independent seeds for sampler and solver."""
     if isinstance(seed, np.random.Generator):
         seed = np.random.SeedSequence(seed.integers(0, 2**63, size=4).tolist())
-    if isinstance(seed, np.random.SeedSequence):  # spawning must not change what the user holds
-        seed = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
-    else:
-        seed = np.random.SeedSequence(seed)
-    return seed.spawn(2)
+    if not isinstance(seed, np.random.SeedSequence):
+        return [np.random.SeedSequence(seed, spawn_key=(k,)) for k in range(2)]
+    # not by spawn, which would change what the user holds
+    return [np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, k)) for k in range(2)]
 
 
 def _resumed(sampler: Any, problem: Problem) -> Sampling | None:

@@ -2,13 +2,13 @@
 
 import copy
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from banditgrad._jit import bridge, check_part, kernel, prefetch
+from banditgrad._jit import bridge, check_part, compile_once, kernel, prefetch
 from banditgrad.certificate import column_curvatures, duality_gap
 from banditgrad.local_curvature import local_curvatures
 from banditgrad.losses import Logistic, Loss, has_kinks
@@ -117,6 +117,13 @@ class BoundedDerivatives(NamedTuple):
         return loss.value(z, y), loss.derivative(z, y), self.bound
 
 
+@lru_cache(maxsize=1024)
+def _has_closed_form(kind: Any) -> bool:
+    """Whether the class of a penalty has one; a subclass that changes prox does not inherit it."""
+    prox, shrinkage = (next((c for c in kind.__mro__ if name in vars(c)), None) for name in ("prox", "shrinkage"))
+    return shrinkage is not None and shrinkage is prox
+
+
 def _derivatives(loss: Any) -> Any:
     bound = float(loss.curvature())
     if not hasattr(loss, "second_derivative"):
@@ -216,10 +223,9 @@ class Problem:
     @property
     def shrinkage(self) -> tuple[float, float] | None:
         """(l1, l2) of a penalty l1 |w| + l2/2 w², which solvers then apply in closed form; None for any other."""
-        kind = type(self.penalty)
-        owner = {name: next((c for c in kind.__mro__ if name in vars(c)), None) for name in ("prox", "shrinkage")}
-        if owner["shrinkage"] is None or owner["shrinkage"] is not owner["prox"]:
-            return None  # a subclass that changes prox does not inherit the closed form
+        kind: Any = type(self.penalty)
+        if not _has_closed_form(kind):
+            return None
         l1, l2 = self.penalty.shrinkage()
         return float(l1), float(l2)
 
@@ -367,6 +373,9 @@ class Problem:
 
     def compile(self) -> None:
         """Compile what the methods above run, so that their first call takes no longer than the next."""
+        compile_once(Problem._compile, (self.parts, self.penalty), self)
+
+    def _compile(self) -> None:
         parts, nothing = self.parts._replace(norms2=self.parts.norms2[:0]), np.zeros(self.dimension)
         _mean_term(parts, nothing)
         _gradient(parts, nothing, nothing)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import banditgrad as bg
 from banditgrad._random import new_stream
 from banditgrad.solvers.newton import quadratic
-from banditgrad.solvers.newton.hessian import HessianMatrix
+from banditgrad.solvers.newton.hessian import HessianMatrix, add_outer_products
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.solver import sample_sizes
 from banditgrad.solvers.newton.subset import RowSubset, draw_subset
@@ -84,6 +84,15 @@ def test_the_matrix_is_that_of_its_coefficients(small_data, rng, rows):
         estimate.move(rng.random(len(y)), share)
         np.testing.assert_allclose(estimate.matrix, hessian(problem, X, estimate.sample.coefficients), atol=1e-12)
         np.testing.assert_allclose(estimate.matrix, estimate.matrix.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("chosen", [[3, 4, 5, 6], [0, 0, 2], [1, 5, 9], []])
+def test_outer_products_of_rows_side_by_side_twice_and_apart(small_data, rng, chosen):
+    X, y = small_data
+    matrix, scales = np.zeros((12, 12)), rng.random(len(chosen))
+    rows = bg.Problem(X, y).parts.rows
+    add_outer_products(rows, np.array(chosen, np.int64), scales, matrix)
+    np.testing.assert_allclose(matrix, X[chosen].T @ (scales[:, None] * X[chosen]), atol=1e-12)
 
 
 def test_all_rows_give_the_hessian_and_few_rows_correct_it(small_data, rng):

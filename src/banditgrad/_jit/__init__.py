@@ -15,6 +15,7 @@ from numbers import Real
 from typing import Any
 
 import numba
+import numpy as np
 
 if numba.config.DISABLE_JIT:
     raise ImportError("banditgrad only runs compiled, which NUMBA_DISABLE_JIT forbids. Unset it.")
@@ -28,6 +29,7 @@ __all__ = [
     "bits_float",
     "bridge",
     "check_part",
+    "compile_once",
     "default",
     "float_bits",
     "inline",
@@ -86,6 +88,19 @@ def check_part(value: Any, protocol: type, role: str, *, also: tuple[str, ...] =
 
     `also` names methods that only Python asks for; with `floats`, numbers become floats.
     """
+    if (type(value), protocol) not in _checked:
+        _check_class(value, protocol, role)
+        _checked.add((type(value), protocol))
+    for name in also:
+        if not callable(getattr(value, name, None)):
+            raise TypeError(f"{role}: {type(value).__name__} has no method {name}(self).")
+    return _with_floats(type(value), value) if floats else value
+
+
+_checked: set[tuple[type, type]] = set()  # classes of parts and protocols: a check costs as much as a small fit
+
+
+def _check_class(value: Any, protocol: type, role: str) -> None:
     optional = [name for name in vars(protocol) if name in _signatures and vars(protocol)[name] in _defaults]
     methods = [name for name in vars(protocol) if name in _signatures and name not in optional]
     who = value.__name__ if isinstance(value, type) else type(value).__name__
@@ -98,13 +113,8 @@ def check_part(value: Any, protocol: type, role: str, *, also: tuple[str, ...] =
             raise TypeError(f"{role}: {who} has no method {name}{_bare(_signatures[name])}.")
         if not inspect.isfunction(method) or _parameters(method) != list(_signatures[name].parameters):
             raise TypeError(f"{role}: {who}.{name} must be a plain method {name}{_bare(_signatures[name])}.")
-    for name in also:
-        if not callable(getattr(value, name, None)):
-            raise TypeError(f"{role}: {who} has no method {name}(self).")
-    return _with_floats(type(value), value) if floats else value
 
 
-@functools.lru_cache(maxsize=1024)  # it takes as long as a look at a thousand rows
 def _parameters(function: Any) -> list[str]:
     return list(inspect.signature(function).parameters)
 
@@ -168,9 +178,11 @@ class Kernel:
         self.twins: dict[tuple[type, ...], Any] = {}
 
     def __call__(self, *args: Any) -> Any:
-        foreign = tuple(dict.fromkeys(_foreign_classes(args)))
-        if not foreign:
+        found: list[type] = []
+        _find_foreign(args, found)
+        if not found:
             return self.dispatcher(*args)
+        foreign = tuple(dict.fromkeys(found))
         if foreign not in self.twins:
             self.twins[foreign] = numba.njit(**internals.KERNEL)(self.py_func)
         try:
@@ -204,9 +216,39 @@ def kernel(function: Callable[..., Any]) -> Kernel:
     return Kernel(function)
 
 
-def _foreign_classes(args: Any) -> Any:
-    for value in args:
+def _find_foreign(values: Any, found: list[type]) -> None:
+    """Classes of users' own among the parts and the parts of parts: quick, as every call of a kernel asks."""
+    for value in values:
         if isinstance(value, tuple):
-            if hasattr(value, "_fields") and not type(value).__module__.startswith("banditgrad."):
-                yield type(value)
-            yield from _foreign_classes(value)
+            kind = type(value)
+            if kind not in _ours:
+                if kind.__module__.startswith("banditgrad.") or not hasattr(value, "_fields"):
+                    _ours.add(kind)
+                else:
+                    found.append(kind)
+            _find_foreign(value, found)
+
+
+_ours: set[type] = {tuple}
+
+
+def compile_once(work: Callable[..., Any], deciding: Any, *args: Any) -> None:
+    """work(*args), which calls kernels so that they are compiled, unless that was done: it takes as long as a fit.
+
+    `deciding` are all parts and arrays they are compiled for, and classes and bools that decide which are called."""
+    key = (work.__module__, work.__qualname__, _types(deciding))
+    if key not in _compiled:
+        work(*args)
+        _compiled.add(key)
+
+
+_compiled: set[Any] = set()
+
+
+def _types(value: Any) -> Any:
+    """What numba tells types by."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.ndim, value.flags.num
+    if isinstance(value, tuple):
+        return (type(value), *map(_types, value))
+    return value if isinstance(value, (type, bool)) else type(value)

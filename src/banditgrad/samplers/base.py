@@ -136,7 +136,7 @@ class Sampling:
 
     def _open(self) -> None:
         self._lock = threading.Lock()  # compiled code runs without the GIL
-        self._last_block = new_block(self.n, 0)
+        self._last_block: Block | None = None
         with _no_fork:
             _open_samplings.add(self)
 
@@ -156,7 +156,7 @@ class Sampling:
 
     def _block(self, size: int) -> Block:
         """Room for `size` draws: that of the last time if it had the same size."""
-        if self._last_block.i.size != size:
+        if self._last_block is None or self._last_block.i.size != size:
             self._last_block = new_block(self.n, size)
         return self._last_block
 
@@ -282,7 +282,7 @@ def not_negative(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
     array = np.ascontiguousarray(values, dtype=np.float64)
     if array.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {array.shape}.")
-    if not (np.isfinite(array).all() and (array >= 0.0).all()):
+    if not (array.min(initial=0.0) >= 0.0 and array.max(initial=0.0) < math.inf):  # nor where one is NaN
         k = np.flatnonzero(~(np.isfinite(array) & (array >= 0.0)))[0]
         raise ValueError(f"{name} must be finite and not negative, got {array[k]} at position {k}.")
     return array

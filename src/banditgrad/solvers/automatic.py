@@ -27,7 +27,8 @@ def automatic_solver(problem: Any) -> Solver:
         return ProxSgd()
     if problem.shrinkage is None or not (kinked or hasattr(loss, "second_derivative")):
         return ProxSvrg()
+    if not isinstance(problem.parts.rows, Dense) or Costs(problem).matrix_pays():
+        return SampledNewton()
     L = problem.smoothness
     unlike = L is not None and L.mean() > UNLIKE * np.sqrt(L).mean() ** 2
-    dense = isinstance(problem.parts.rows, Dense)
-    return ProxSvrg() if unlike and dense and not Costs(problem).matrix_pays() else SampledNewton()
+    return ProxSvrg() if unlike else SampledNewton()

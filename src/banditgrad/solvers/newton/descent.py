@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad.solvers.newton.hessian import HessianMatrix
 from banditgrad.solvers.newton.lbfgs import LBFGS
 from banditgrad.solvers.newton.subset import RowSubset
 from banditgrad.solvers.newton.trust import BAD, CLOSER, GOOD, PATIENCE, STALLED, Trust
@@ -219,7 +220,8 @@ class Descent:
             value = self.subset.evaluate(w + v) + self.penalty(w + v)
         self.w, self.value = w + v, value
         self.trust.compare(before - value)
-        self.lbfgs.remember(v, self.slope - slope)
+        if not isinstance(self.hessian, HessianMatrix):  # which needs no help
+            self.lbfgs.remember(v, self.slope - slope)
         if t <= SHORTEST:
             self._reject_model()
         elif self.trust.ratio < BAD:

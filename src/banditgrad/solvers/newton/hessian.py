@@ -136,7 +136,10 @@ def add_outer_products(rows: Any, chosen: NDArray[np.int64], scales: Vector, mat
         _add_outer_products(rows, chosen, scales, matrix)
         return
     for begin in range(0, chosen.size, BLOCK):
-        block = rows.matrix[chosen[begin : begin + BLOCK]].astype(np.float64)
+        these = chosen[begin : begin + BLOCK]
+        adjacent = these[-1] - these[0] + 1 == these.size and (these[1:] > these[:-1]).all()  # then none need be copied
+        block = rows.matrix[these[0] : these[-1] + 1] if adjacent else rows.matrix[these]
+        block = block.astype(np.float64, copy=False)
         if rows.intercept:
             block = np.hstack([block, np.ones((len(block), 1))])
         matrix += block.T @ (scales[begin : begin + BLOCK, None] * block)

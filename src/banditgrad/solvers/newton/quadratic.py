@@ -23,12 +23,12 @@ Matrix = NDArray[np.float64]
 SWEEPS = 16  # of coordinate descent between two direct solves
 ROUNDS = 5
 JITTER = 1e-10  # added to the diagonal, relative: columns that are the same to the last digit would blow up
-SMALL = 1000  # systems on which BLAS threads wait for each other longer than they work
+TINY, SMALL = 64, 1000  # systems on which BLAS uses one thread anyway; on which threads wait longer than they work
 
 
 def minimise_quadratic(M: Matrix, g: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> Vector:
     """v, to a KKT violation of tol times that of v = 0; l1 and l2 have one entry per coordinate."""
-    with one_blas_thread if len(g) < SMALL else nullcontext():
+    with one_blas_thread if TINY <= len(g) < SMALL else nullcontext():
         if not l1.any():
             return -_solve(M, l2, g + l2 * w)
         return _coordinates(M, g, w, l1, l2, tol)
@@ -115,18 +115,20 @@ def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
 
     if not (np.isfinite(b).all() and np.isfinite(M).all()):  # overflow
         return np.full(b.size, np.nan)
-    d, diagonal = np.arange(b.size), np.abs(np.diag(M)) + l2
-    unit = np.where(diagonal > 0.0, diagonal, 1.0)  # of every coordinate: columns may differ by orders of magnitude
-    added, ridge = JITTER * np.abs(np.diag(M)) + l2, 0.0
+    diagonal = np.abs(np.diag(M))
+    least, ridge = JITTER * diagonal + l2, 0.0
+    added = least
     while True:
         A = M.copy(order="F")
-        A[d, d] += added + ridge * unit
+        A.T.reshape(-1)[:: b.size + 1] += added
         factor, x, info = lapack.dposv(A, b, lower=1, overwrite_a=1)
         if info == 0 and np.isfinite(x).all():
             if ridge == 0.0:
                 x = x + lapack.dpotrs(factor, b - M @ x - l2 * x, lower=1)[0]
             return np.asarray(x)
         ridge = max(100.0 * ridge, 1e-12)
+        unit = np.where(diagonal + l2 > 0.0, diagonal + l2, 1.0)  # columns may differ by orders of magnitude
+        added = least + ridge * unit
 
 
 @kernel

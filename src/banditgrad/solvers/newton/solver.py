@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad._jit import compile_once
 from banditgrad._random import new_stream
 from banditgrad.losses import Squared, has_kinks
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
@@ -173,6 +174,14 @@ class SampledNewtonState:
         share = WORK * self.costs.evaluation / cost
         return share if share <= MOST else 1.0
 
+    def compile(self, sampler: Any) -> None:
+        """All that the run calls, and `approach`, which others may call on any loss."""
+        sizes = sample_sizes(self.problem.n, self.problem.dimension)
+        kinds = tuple({self.kind(m) for m in (*sizes, self.problem.n)})
+        drawn_from = (sampler,) if sizes else ()
+        deciding = (self.problem.parts, drawn_from, kinds, self.dual is not None)
+        compile_once(_compile, deciding, self.problem, drawn_from, kinds, self.dual)
+
     def begin(self, subset: RowSubset, w: Vector | None = None, problem: Any = None, *, ridge: float = 0.0) -> Descent:
         kind, share = self.kind(subset.size), self.share(subset.size)
         full, w = kind.cost(self.costs) / self.costs.evaluation, self.w if w is None else w
@@ -211,7 +220,7 @@ class SampledNewton(Solver):
 
     def advance(self, problem: Any, state: SampledNewtonState, sampler: Any, steps: int) -> int:
         if steps == 0:
-            _compile(state, sampler)
+            state.compile(sampler)
         for done in range(steps):
             if not state.step(sampler):
                 return BAD_INDEX
@@ -263,21 +272,19 @@ def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     return True
 
 
-def _compile(state: SampledNewtonState, sampler: Any) -> None:
-    """All that is compiled, run on no rows; `approach` too, which others may call on any loss."""
-    problem = state.problem
+def _compile(problem: Any, drawn_from: tuple[Any, ...], kinds: tuple[Any, ...], dual: Dual | None) -> None:
+    """Run all on no rows."""
     subset = RowSubset(problem, np.zeros(0, np.int64), np.zeros(0))
-    sizes = sample_sizes(problem.n, problem.dimension)
-    if sizes:
+    for sampler in drawn_from:
         draw_subset(problem, sampler, 0)
         report(subset, sampler)
-    if state.dual is not None:
-        state.dual.compile()
+    if dual is not None:
+        dual.compile()
     subset.evaluate(np.zeros(problem.dimension))
     subset.value_along(0.5)
     subset.entry_curvatures()
     zeros, one = np.zeros(problem.dimension), np.ones(1)
-    for kind in {state.kind(m) for m in (*sizes, problem.n)}:
+    for kind in kinds:
         hessian = kind(subset, new_stream(0))
         hessian.move(subset.second_derivatives, 0.5)
         if isinstance(hessian, HessianRows):
