@@ -221,12 +221,15 @@ def _reduced(parts, state, sampler, steps):
 
 @inline
 def _check(parts, state, sampler):
-    """Look at F; go back to the best point if it has risen. The next look is later while all goes well."""
+    """Look at F; go back to the best point if it has risen. The next look is later while all goes well, but not where
+    a row's term may grow from one draw to the next."""
     drift, guard, n = state.drift, state.guard, parts.norms2.size
     drift.arrive(state.pace.step[0])
     gap = guard.clock[GAP]
+    stable = state.pace.step[0] * state.stability.overshoot <= state.stability.limit[0]  # γ r_i <= 1 for all rows
+    longest = LONGEST_GAP * n if stable else max(1, n // 2)
     if approve(guard, drift.w, objective(parts, guard, drift.w), gap, state.pace.step[0]):
-        guard.clock[GAP] = min(gap + gap // 2, LONGEST_GAP * n)
+        guard.clock[GAP] = min(gap + gap // 2, longest)
         guard.clock[UNTIL] = guard.clock[GAP]
     else:
         _begin_anew(parts, state)
