@@ -244,3 +244,14 @@ def test_a_leap_of_f_between_two_checks_is_seen(rng):
     for seed in range(3):
         F = bg.minimise(problem, bg.Saga(), bg.Auto(), passes=12, seed=seed, record_every=0.5).history.value
         assert F.max() <= 1.5 * F[0]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_row_that_saga_seldom_draws_is_seen_before_its_term_is_f(seed):
+    """Its term grows tenfold from one draw to the next, too slowly to be a leap, and within a pass."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.standard_normal((4000, 10)), np.zeros((4000, 1))])
+    X[5, 10] = 1e3
+    problem = bg.Problem(X, np.sign(X[:, :10].sum(axis=1)), bg.Squared(), bg.SquaredL2(1e-4))
+    F = bg.minimise(problem, bg.Saga(), bg.Uniform(), passes=30, seed=seed, record_every=0.25).history.value
+    assert F.max() <= 1.05 * F[0]

@@ -79,13 +79,18 @@ def _saga(parts, state, sampler, steps):
 
 @inline
 def _watch(parts, state, sampler):
-    """Look at F when it is due, or may have leapt; go back to the best point where it has risen."""
-    iterate, safeguard, watch = state.iterate, state.safeguard, state.safeguard.watch[0]
+    """Look at F when it is due, or may have leapt; go back to the best point where it has risen.
+
+    The next look is later while all goes well, but not where a row's term may grow from one draw to the next.
+    """
+    iterate, safeguard, watch, n = state.iterate, state.safeguard, state.safeguard.watch[0], parts.norms2.size
     watch.until -= 1
     if watch.until <= 0:
         iterate.flush()
-        if approve(safeguard, iterate.w, objective(parts, safeguard, iterate.w), watch.gap, iterate.clock[0].gamma):
-            check_later(safeguard, min(watch.gap + watch.gap // 2, LONGEST_GAP * parts.norms2.size))
+        gamma = iterate.clock[0].gamma
+        stable = gamma * state.stability.overshoot <= state.stability.limit[0]  # γ r_i <= 1 for all rows
+        if approve(safeguard, iterate.w, objective(parts, safeguard, iterate.w), watch.gap, gamma):
+            check_later(safeguard, min(watch.gap + watch.gap // 2, LONGEST_GAP * n if stable else max(1, n // 2)))
         else:
             _begin_anew(parts, state)
         stabilise(parts, state, sampler)
