@@ -1,6 +1,7 @@
 """Lightning's and Hugging Face's Trainers with batches of a bandit sampler: the steps of a plain loop, and resumed."""
 
 import importlib.util
+import itertools
 
 import pytest
 
@@ -32,15 +33,17 @@ def network():
     return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 
 
-def plain_loop(epochs, accumulate=1):
-    """Weights after training by hand, and the sampler."""
+def plain_loop(epochs, accumulate=1, ahead=1):
+    """Weights after training by hand, and the sampler; `ahead` batches are drawn before the first of them is used."""
     net = network()
     optimiser = torch.optim.SGD(net.parameters(), 0.1)
     loader = bandit_loader(data(), BATCH, EAGER, **OPTIONS)
     sampler = loader.batch_sampler
     sampler.watch(optimiser, accumulate=accumulate)
     for _ in range(epochs):
-        for k, (x, y, idx) in enumerate(loader):
+        batches = iter(loader)
+        groups = iter(lambda: list(itertools.islice(batches, ahead)), [])  # noqa: B023
+        for k, (x, y, idx) in enumerate(itertools.chain.from_iterable(groups)):
             z = net(x)
             losses = F.cross_entropy(z, y, reduction="none")
             (sampler.loss(losses, idx, cross_entropy_bound(z, y)) / accumulate).backward()
@@ -188,7 +191,7 @@ def hugging_face(folder, seed=5, model=None, **options):
 
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_hugging_face_takes_the_steps_of_a_plain_loop(accumulate, tmp_path):
-    expected, by_hand = plain_loop(2, accumulate)
+    expected, by_hand = plain_loop(2, accumulate, ahead=accumulate)
     trainer = hugging_face(tmp_path, num_train_epochs=2, gradient_accumulation_steps=accumulate, logging_steps=2)
     trainer.train()
     assert_same(trainer.model.net, expected)

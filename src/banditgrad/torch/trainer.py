@@ -98,6 +98,10 @@ class BanditTrainer(Trainer):
         loss = self.sampler.loss(self._losses(outputs, labels), idx, norms)
         return (loss, outputs) if return_outputs else loss
 
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        training = "loss" in logs  # and not an evaluation
+        super().log({**logs, **figures(self.sampler)} if training else logs, *args, **kwargs)
+
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         folder = resume_from_checkpoint
         if folder is True:
@@ -109,8 +113,7 @@ class BanditTrainer(Trainer):
 
 class BanditCallback(TrainerCallback):
     """For a `Trainer` of one's own whose ``compute_loss`` calls ``sampler.loss``: measures the noise scale at the
-    optimiser's steps, logs the meter's figures, and keeps the sampler's state in every checkpoint. `BanditTrainer` has
-    it already."""
+    optimiser's steps, and keeps the sampler's state in every checkpoint. `BanditTrainer` has it already."""
 
     def __init__(self, sampler: AdaptiveBatchSampler) -> None:
         self.sampler = sampler
@@ -122,10 +125,6 @@ class BanditCallback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._measuring.remove()
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        if logs is not None and "loss" in logs:  # of training, not of an evaluation
-            logs.update(figures(self.sampler))
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero:
