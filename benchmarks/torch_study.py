@@ -71,6 +71,12 @@ class Study:
                     console.print(f"{task.name}, {contender.name}, {seed}: {outcome.end}, saving {outcome.saving:.3g}")
 
 
+def warm_up(contenders: list[Contender]) -> None:
+    """What is compiled at first is not to count."""
+    for contender in contenders:
+        train(TASKS["recommender"](0.01)._replace(epochs=1), contender, 0.01, TUNING_SEED)
+
+
 def runs_of(journal: Journal, size: float, epochs: float) -> dict:
     """Outcomes by task and contender, one per seed."""
     runs: dict = {}
@@ -148,6 +154,7 @@ def main() -> None:
         study = Study(journal, options.size, options.epochs, 60.0 * options.minutes)
         tasks = [TASKS[name](options.size) for name in options.tasks]
         tasks = [task._replace(epochs=max(1, round(options.epochs * task.epochs))) for task in tasks]
+        warm_up(contenders)
         study.run(tasks, contenders, options.seeds, console)
     runs = runs_of(journal, options.size, options.epochs)
     report(runs, console)
