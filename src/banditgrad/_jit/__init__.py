@@ -171,21 +171,17 @@ class Kernel:
         foreign = tuple(dict.fromkeys(_foreign_classes(args)))
         if not foreign:
             return self.dispatcher(*args)
+        if foreign not in self.twins:
+            self.twins[foreign] = numba.njit(**internals.KERNEL)(self.py_func)
         try:
-            return self._twin(foreign)(*args)
+            return self.twins[foreign](*args)
         except numba.NumbaError as error:
             names = " or ".join(kind.__name__ for kind in foreign)
             raise TypeError(f"{names} does not compile in {self.__name__}: {_innermost(error)}") from error
 
-    def chosen(self, *parts: Any) -> Any:
-        """What calls with these parts run, chosen once: for calls so short that choosing is a good part of them."""
-        foreign = tuple(dict.fromkeys(_foreign_classes(parts)))
-        return self._twin(foreign) if foreign else self.dispatcher
-
-    def _twin(self, foreign: tuple[type, ...]) -> Any:
-        if foreign not in self.twins:
-            self.twins[foreign] = numba.njit(**internals.KERNEL)(self.py_func)
-        return self.twins[foreign]
+    def chosen(self, *parts: Any) -> Callable[..., Any]:
+        """What to call with these parts, chosen once: for calls so short that choosing is a good part of them."""
+        return self if any(_foreign_classes(parts)) else self.dispatcher
 
 
 def _innermost(error: Exception) -> str:
