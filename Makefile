@@ -17,7 +17,7 @@ NUMBA_newest := 0.68.*
 NUMBA_TESTS := tests/test_jit.py tests/test_losses.py tests/test_penalties.py tests/samplers tests/solvers
 NUMBA_QUICK := tests/test_jit.py -k "helper or own_parts or same_time or full_disk or internals or redefined"
 
-.PHONY: demo test test-numba test-numba-quick test-slow zoo lint bench bench-peers bench-quick bench-torch bench-dask docs \
+.PHONY: demo test test-numba test-numba-quick test-slow zoo lint bench bench-peers bench-quick bench-torch bench-torch-study bench-dask docs \
   dist clean
 
 demo: $(READY)
@@ -69,6 +69,11 @@ bench-torch: $(TEST_READY)
 	$(BIN)/python benchmarks/torch_unbiased.py
 	$(BIN)/python benchmarks/torch_costs.py
 	$(BIN)/python benchmarks/torch_training.py
+
+# The table and figure of what sampling saves, in docs/torch.md: hours; real data are found through BANDITGRAD_DATA.
+# Stopped, it goes on where it was; `rm out/torch-study.jsonl` begins anew.
+bench-torch-study: $(TEST_READY)
+	$(BIN)/python benchmarks/torch_study.py --seeds 5
 
 # The figure and numbers of docs/dask.md: about a quarter of an hour.
 bench-dask: $(TEST_READY)

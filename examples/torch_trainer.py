@@ -1,16 +1,16 @@
-"""Bandit sampling with the Hugging Face Trainer: a loader, a weighted loss, and a callback that saves the sampler."""
+"""Bandit sampling with the Hugging Face Trainer: `BanditTrainer` takes a sampler, and is a Trainer otherwise."""
 
 import tempfile
 from pathlib import Path
 
-import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
-from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
+from torch.utils.data import Dataset
+from transformers import TrainingArguments, set_seed
 
 import banditgrad as bg
-from banditgrad.torch import BanditBatchSampler, IndexedDataset, cross_entropy_bound
+from banditgrad.torch import BanditBatchSampler
+from banditgrad.torch.trainer import BanditTrainer
 from torch_loop import rare_odd_digits
 
 
@@ -36,44 +36,6 @@ class Classifier(nn.Module):
     def forward(self, x, labels):
         logits = self.layers(x)
         return {"loss": F.cross_entropy(logits, labels), "logits": logits}
-
-
-class BanditTrainer(Trainer):
-    def __init__(self, *args, sampler, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.sampler = sampler
-        self.model_accepts_loss_kwargs = False  # the loss below is a mean: gradients to accumulate are to be divided
-        self.add_callback(BanditCallback(sampler))
-
-    def get_train_dataloader(self):
-        return DataLoader(IndexedDataset(self.train_dataset), batch_sampler=self.sampler)
-
-    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        if "index" not in inputs:  # evaluation
-            return super().compute_loss(model, inputs, return_outputs)
-        idx, y = inputs.pop("index"), inputs["labels"]
-        outputs = model(**inputs)
-        loss = F.cross_entropy(outputs["logits"], y, reduction="none") * self.sampler.weights(idx)
-        self.sampler.update(idx, cross_entropy_bound(outputs["logits"], y))
-        return (loss.mean(), outputs) if return_outputs else loss.mean()
-
-
-class BanditCallback(TrainerCallback):
-    """Measures the noise scale, logs what sampling can save, and keeps the sampler's state in every checkpoint. To
-    resume: load it, and set ignore_data_skip=True."""
-
-    def __init__(self, sampler):
-        self.sampler = sampler
-
-    def on_train_begin(self, args, state, control, optimizer, **kwargs):
-        self.sampler.watch(getattr(optimizer, "optimizer", optimizer), accumulate=args.gradient_accumulation_steps)
-
-    def on_log(self, args, state, control, logs, **kwargs):
-        logs["saving"] = self.sampler.advice().saving
-
-    def on_save(self, args, state, control, **kwargs):
-        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        torch.save(self.sampler.state_dict(), folder / "bandit_sampler.pt")
 
 
 def main(epochs=25):

@@ -21,10 +21,12 @@ def installed(name):
     return found is not None and found.origin is not None  # and not the folder tests/torch
 
 
+# What frameworks warn of in their own code: few workers, functions of torch that are deprecated.
+@pytest.mark.filterwarnings("ignore:::lightning", "ignore:::transformers", "ignore:::accelerate", "ignore:::torch")
 @pytest.mark.parametrize("name", PAGES)
 def test_the_code_in_the_documents_runs(name, capsys, tmp_path, monkeypatch):
     text = (ROOT / name).read_text(encoding="utf-8")
-    absent = [extra for extra in ("torch", "dask") if not installed(extra)]
+    absent = [extra for extra in ("torch", "dask", "lightning", "transformers") if not installed(extra)]
     for extra in absent:
         if name == f"docs/{extra}.md":
             pytest.skip(f'{extra} is not installed: pip install "banditgrad[{extra}]"')

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from banditgrad.dask import BanditClassifier, BanditRegressor
-from banditgrad.dask.crew import Cluster
+from banditgrad.dask.backend import Cluster
 
 X, Y = imbalanced(20_000)
 SIZES = (5000,) * 4
@@ -66,14 +66,14 @@ def test_a_worker_is_killed_in_mid_fit(fragile, minimum, delay):
 def test_an_answer_is_lost_with_its_worker_before_it_is_fetched(fragile):
     """The only worker that may give it is gone, so it is asked for again elsewhere instead of awaited for ever."""
     _, client = fragile
-    crew, holder = Cluster(client), sorted(client.nthreads())[0]
-    held = crew.make(lambda k, each: each, [1.0])
+    backend, holder = Cluster(client), sorted(client.nthreads())[0]
+    held = backend.make(lambda k, each: each, [1.0])
     victim = client.run(os.getpid, workers=[holder])[holder]
     answered = client.submit(lambda: [np.ones(3)], workers=[holder], pure=False)
     wait([answered])
     os.kill(victim, signal.SIGKILL)
-    assert crew._wait([answered]) is None
-    (total,) = crew.total(lambda one, share: [np.full(3, one * share)], held, [0.5])
+    assert backend._wait([answered]) is None
+    (total,) = backend.total(lambda one, share: [np.full(3, one * share)], held, [0.5])
     np.testing.assert_array_equal(total, np.full(3, 0.5))
 
 
@@ -134,6 +134,42 @@ def test_a_search_over_parameters_inside_a_cluster_ends(one_thread, where):
     else:
         with joblib.parallel_config(backend="dask"):
             assert "alpha" in search(rows, labels)
+
+
+def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, minimum):
+    settings = {"tol": 1e-7, "random_state": 0}
+    whole = BanditClassifier(**settings).fit(ROWS, Y)
+    file = tmp_path / "fit.npz"
+
+    def dies(progress):
+        if progress.passes > 5.0:
+            raise OSError("the scheduler is gone")
+
+    with pytest.raises(OSError, match="scheduler"):
+        BanditClassifier(**settings, checkpoint=file, callback=dies).fit(ROWS, Y)
+    resumed = BanditClassifier(**settings, checkpoint=str(file)).fit(ROWS, Y)
+    np.testing.assert_allclose(resumed.objective_, minimum, rtol=1e-8)
+    left, all_of_it = (fit.history_[0].value[0] - minimum[0] for fit in (resumed, whole))
+    assert left < 0.01 * all_of_it  # it did not begin at zero
+    assert resumed.n_iter_ < whole.n_iter_
+    again = BanditClassifier(**settings, checkpoint=file).fit(ROWS, Y)
+    assert again.history_[0].value[0] == pytest.approx(resumed.objective_[0], rel=1e-12)
+    np.testing.assert_allclose(again.objective_, minimum, rtol=1e-8)
+    with pytest.raises(ValueError, match="is of another fit"):
+        BanditClassifier(**settings, alpha=0.5, checkpoint=file).fit(ROWS, Y)
+    with pytest.raises(TypeError, match="checkpoint must be"):
+        BanditClassifier(**settings, checkpoint=3).fit(ROWS, Y)
+
+
+def test_the_checkpoint_of_many_classes_has_the_last_steps(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((300, 5))
+    labels = rows[:, :3].argmax(axis=1)
+    settings = {"penalty": "l1", "alpha": 0.02, "random_state": 0, "checkpoint": tmp_path / "fit.npz"}
+    model = BanditClassifier(**settings).fit(da.from_array(rows, chunks=(100, 5)), labels)
+    with np.load(settings["checkpoint"]) as saved:
+        np.testing.assert_array_equal(saved["points"][:, :5], model.coef_)
+    assert (model.coef_ == 0.0).any()
 
 
 def test_a_time_limit_ends_the_fit(client):

@@ -191,6 +191,10 @@ class Kernel:
             names = " or ".join(kind.__name__ for kind in foreign)
             raise TypeError(f"{names} does not compile in {self.__name__}: {_innermost(error)}") from error
 
+    def chosen(self, *parts: Any) -> Callable[..., Any]:
+        """What to call with these parts, chosen once: for calls so short that choosing is a good part of them."""
+        return self if any(_foreign_classes(parts)) else self.dispatcher
+
 
 def _innermost(error: Exception) -> str:
     """What numba says went wrong, without its tour through the layers in between."""

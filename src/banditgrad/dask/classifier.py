@@ -1,13 +1,14 @@
 """Linear classification of dask collections."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from banditgrad.dask.crew import thread_given_back
+from banditgrad.dask.backend import thread_given_back
 from banditgrad.dask.fitting import OnDask
 from banditgrad.linear_model import classifier as local
 from banditgrad.minimise import Progress
@@ -40,6 +41,9 @@ class BanditClassifier(OnDask, local.BanditClassifier):
     time_limit : float or None
         Seconds after which to stop, looked at after each exchange with the partitions. Ctrl-C also stops, with what
         was reached.
+    checkpoint : path or None
+        A file that has, after every round, where the rounds are. A fit whose file is there begins where it says; remove
+        it to begin anew. One file per fit: not for searches over parameters.
 
     Attributes
     ----------
@@ -73,6 +77,7 @@ class BanditClassifier(OnDask, local.BanditClassifier):
         verbose: int = 0,
         callback: Callable[[Progress], Any] | None = None,
         time_limit: float | None = None,
+        checkpoint: str | Path | None = None,
     ) -> None:
         super().__init__(
             loss,
@@ -92,13 +97,13 @@ class BanditClassifier(OnDask, local.BanditClassifier):
             verbose=verbose,
             callback=callback,
         )
-        self.time_limit = time_limit
+        self.time_limit, self.checkpoint = time_limit, checkpoint
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "BanditClassifier":
         """Fit a dask array (of dense or CSR blocks) or dataframe; y and `sample_weight` are partitioned like X."""
         self._check_on_dask()
         with thread_given_back():
-            crew, blocks, summaries = self._load(X, y, sample_weight, classify=True)
+            backend, blocks, summaries = self._load(X, y, sample_weight, classify=True)
             filled = [each for each in summaries if each.rows]
             classes, codes = np.unique(np.concatenate([each.labels for each in filled]), return_inverse=True)
             local.expect_two(classes)
@@ -110,7 +115,7 @@ class BanditClassifier(OnDask, local.BanditClassifier):
                     self.class_weight, classes=classes, y=classes, sample_weight=counts
                 )
             positive = classes[1:] if classes.size == 2 else classes
-            self._fit_blocks(crew, blocks, self._task(positive, classes, label_weights))
+            self._fit_blocks(backend, blocks, self._task(positive, classes, label_weights))
         return self
 
     def decision_function(self, X: Any) -> Any:

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -14,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from banditgrad.dask.crew import find_crew
+from banditgrad.dask.backend import current_backend
+from banditgrad.dask.checkpoint import Checkpoint
 from banditgrad.dask.descent import Shape
 from banditgrad.dask.partitions import Partition, Summary, Task, as_blocks, is_collection, summarise
 from banditgrad.dask.rounds import Held, Limits, Run, carry_out, status
@@ -49,6 +51,8 @@ class OnDask:
         limit = self.time_limit
         if limit is not None and (not isinstance(limit, Real) or isinstance(limit, bool) or not float(limit) > 0.0):
             raise ValueError(f"time_limit must be a positive number of seconds or None, got {limit!r}.")
+        if not (self.checkpoint is None or isinstance(self.checkpoint, (str, Path))):
+            raise TypeError(f"checkpoint must be the path of a file or None, got {self.checkpoint!r}.")
         if isinstance(self.solver, ProxSvrg):
             make_solver(self.solver, self.step_size)  # refuses a step of the estimator's own beside the solver's
             if self.solver.snapshot != ProxSvrg().snapshot:
@@ -60,10 +64,10 @@ class OnDask:
         return self.solver.step_size if isinstance(self.solver, ProxSvrg) else self.step_size
 
     def _load(self, X: Any, y: Any, sample_weight: Any, classify: bool) -> tuple[Any, list[Any], list[Summary]]:
-        """The crew, the blocks it holds and what is in them."""
-        crew = find_crew()
-        blocks = crew.load(as_blocks(X, y, sample_weight))
-        summaries = crew.each(summarise, blocks, classify)
+        """The backend, the blocks it holds and what is in them."""
+        backend = current_backend()
+        blocks = backend.load(as_blocks(X, y, sample_weight))
+        summaries = backend.each(summarise, blocks, classify)
         rows, widths = sum(each.rows for each in summaries), {each.features for each in summaries}
         if rows == 0:
             raise ValueError("X has no rows in any partition.")
@@ -75,7 +79,7 @@ class OnDask:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return crew, blocks, summaries
+        return backend, blocks, summaries
 
     def _task(self, positive: Any, labels: Any = (), label_weights: Vector | None = None) -> Task:
         return Task(
@@ -90,17 +94,17 @@ class OnDask:
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
 
-    def _fit_blocks(self, crew: Any, blocks: list[Any], task: Task) -> None:
+    def _fit_blocks(self, backend: Any, blocks: list[Any], task: Task) -> None:
         """Minimise one problem per label that is positive, or the only one."""
-        partitions = crew.make(Partition, blocks, task)
+        partitions = backend.make(Partition, blocks, task)
         blocks.clear()  # partitions hold the rows from here on
-        facts = crew.each(Partition.facts, partitions)
+        facts = backend.each(Partition.facts, partitions)
         total = sum(each.weight for each in facts)
         if not total > 0.0:
             raise ValueError("sample_weight must not be all zero.")
         shares = [each.weight / total for each in facts]
         used = [k for k, share in enumerate(shares) if share > 0.0]
-        held = Held(crew, [partitions[k] for k in used], [shares[k] for k in used])
+        held = Held(backend, [partitions[k] for k in used], [shares[k] for k in used])
         smoothness = sum(share * each.smoothness for share, each in zip(shares, facts, strict=True))
         d = self.n_features_in_
         curvatures = np.sum(
@@ -109,15 +113,18 @@ class OnDask:
         few = d <= MOST_FEATURES and hasattr(task.loss, "second_derivative")
         shape = Shape(*task.penalty.shrinkage(), penalised=d, smoothness=smoothness, curvatures=curvatures, hessian=few)
         problems = 1 if task.positive is None else len(task.positive)
-        starts = self._starts(d, problems) if self.warm_start else None
+        checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, task, d)
+        starts = None if checkpoint is None else checkpoint.read()
+        if starts is None and self.warm_start:
+            starts = self._starts(d, problems)
         if starts is None:
             starts = np.zeros((problems, d + task.fit_intercept))
         limits = Limits(self.max_iter, self.tol or 0.0, math.inf if self.time_limit is None else self.time_limit)
         runs = [Run(shape, start, limits) for start in starts]
         with status(bool(self.verbose)) as show:
-            carry_out(runs, held, self.callback, show)
+            carry_out(runs, held, self.callback, show, checkpoint)
         self._keep_runs(runs)
-        self._keep_rows(crew, partitions, [each.rows for each in facts], shares, runs)
+        self._keep_rows(backend, partitions, [each.rows for each in facts], shares, runs)
         self._tell(runs)
 
     def _keep_runs(self, runs: Sequence[Run]) -> None:
@@ -134,13 +141,15 @@ class OnDask:
         self.effective_variance_ratio_ = float(np.mean(ratios))
 
     def _keep_rows(
-        self, crew: Any, partitions: Sequence[Any], rows: Sequence[int], shares: Sequence[float], runs: Sequence[Run]
+        self, backend: Any, partitions: Sequence[Any], rows: Sequence[int], shares: Sequence[float], runs: Sequence[Run]
     ) -> None:
         """A number per row, as dask arrays: where the rows are."""
 
         def per_row(function: Callable[..., Any], arguments: Sequence[Any]) -> da.Array:
             each = zip(partitions, arguments, rows, strict=True)
-            return da.concatenate([da.from_delayed(crew.later(function, p, a), (n,), float) for p, a, n in each if n])
+            return da.concatenate(
+                [da.from_delayed(backend.later(function, p, a), (n,), float) for p, a, n in each if n]
+            )
 
         self.sampling_probabilities_ = per_row(Partition.probabilities, shares)
         norms = per_row(Partition.gradient_norms, [np.array([run.descent.here.w for run in runs])] * len(rows))

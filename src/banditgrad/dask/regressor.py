@@ -1,9 +1,10 @@
 """Linear regression on dask collections."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from banditgrad.dask.crew import thread_given_back
+from banditgrad.dask.backend import thread_given_back
 from banditgrad.dask.fitting import OnDask
 from banditgrad.linear_model import regressor as local
 from banditgrad.minimise import Progress
@@ -18,7 +19,7 @@ class BanditRegressor(OnDask, local.BanditRegressor):
     ----------
     loss, penalty, alpha, l1_ratio, epsilon, sampler, step_size, tol, fit_intercept, warm_start, random_state
         As in the local estimator.
-    solver, max_iter, n_jobs, verbose, callback, time_limit
+    solver, max_iter, n_jobs, verbose, callback, time_limit, checkpoint
         As in `banditgrad.dask.BanditClassifier`.
 
     Attributes
@@ -50,6 +51,7 @@ class BanditRegressor(OnDask, local.BanditRegressor):
         verbose: int = 0,
         callback: Callable[[Progress], Any] | None = None,
         time_limit: float | None = None,
+        checkpoint: str | Path | None = None,
     ) -> None:
         super().__init__(
             loss,
@@ -69,7 +71,7 @@ class BanditRegressor(OnDask, local.BanditRegressor):
             verbose=verbose,
             callback=callback,
         )
-        self.time_limit = time_limit
+        self.time_limit, self.checkpoint = time_limit, checkpoint
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> "BanditRegressor":
         """Fit a dask array (of dense or CSR blocks) or dataframe; y and `sample_weight` are partitioned like X."""
@@ -77,8 +79,8 @@ class BanditRegressor(OnDask, local.BanditRegressor):
         if offset is not None:
             raise ValueError("On Dask there are no offsets. Fit rows with offsets with the local BanditRegressor.")
         with thread_given_back():
-            crew, blocks, _ = self._load(X, y, sample_weight, classify=False)
-            self._fit_blocks(crew, blocks, self._task(None))
+            backend, blocks, _ = self._load(X, y, sample_weight, classify=False)
+            self._fit_blocks(backend, blocks, self._task(None))
         self.coef_ = self.coef_[0]
         return self
 

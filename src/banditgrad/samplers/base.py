@@ -137,12 +137,13 @@ class Sampling:
     def _open(self) -> None:
         self._lock = threading.Lock()  # compiled code runs without the GIL
         self._last_block: Block | None = None
+        self._draw = _draw.chosen(self.state)
         with _no_fork:
             _open_samplings.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies, which never share arrays with the original: they would not share its lock."""
-        own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_last_block")}
+        own = {name: value for name, value in vars(self).items() if name not in ("_lock", "_last_block", "_draw")}
         return {**own, "state": self.apply(copy.deepcopy)}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
@@ -169,9 +170,9 @@ class Sampling:
         with self._lock:
             for piece in _pieces(count):
                 block = self._block(piece.stop - piece.start)
-                _draw(self.state, block)
+                self._draw(self.state, block)
                 i[piece], p[piece] = block.i, block.p
-        if count and not (i.min() >= 0 and i.max() < self.n):
+        if count and not i.view(np.uint64).max() < self.n:
             who = type(self.sampler).__name__
             raise IndexError(f"{who} drew an index outside 0..{self.n - 1}: a fault in the sampler.")
         return (int(i[0]), float(p[0])) if size is None else (i, p)

@@ -22,6 +22,8 @@ from banditgrad.torch.noise import Advice, GradientPairs
 from banditgrad.torch.ranks import gather, mean_over_ranks, rank_and_size
 from banditgrad.torch.sources import Draw
 
+_OF_NUMPY = (torch.float32, torch.float64)
+
 
 class AdaptiveBatchSampler(TorchSampler):
     """Base of `BanditBatchSampler` and `GroupBatchSampler`, which say what is drawn from."""
@@ -50,6 +52,7 @@ class AdaptiveBatchSampler(TorchSampler):
         self._newest = -1  # the newest batch that weights or update were asked about
         self._newest_adaptive = False  # whether that one was drawn from p
         self._pairs: GradientPairs | None = None  # of the optimiser that is watched
+        self._steps = 0  # of the optimiser that will be watched, by a loaded state
         self._resuming = False  # a state was loaded that the next epoch goes on from
         self._warned = False  # that feedback never came
         self._rest: list[Event] = []  # what the loaded state says happened later
@@ -114,17 +117,21 @@ class AdaptiveBatchSampler(TorchSampler):
             function is called only for batches that are learned from: ``lambda: cross_entropy_bound(z, y)``.
         """
         number, draw = self._find(idx)
-        weights = self._weights(draw)
-        if loss.shape != weights.shape and not (self._one_weight and loss.ndim == 0):
+        size = draw.i.size // self._ranks
+        if loss.shape != (size,) and not (self._one_weight and loss.ndim == 0):
             raise ValueError(
-                f"{self._name}.loss expects one loss per sample, shape ({weights.size},), got "
+                f"{self._name}.loss expects one loss per sample, shape ({size},), got "
                 f'{tuple(loss.shape)}. Compute it with reduction="none", and sum or average what follows the first '
                 "axis; where only the batch's mean is to be had, see GroupBatchSampler(one_group=True)."
             )
         self._feed_back(number, draw, (lambda: loss_values(loss)) if norms is None else norms)
+        if not draw.adaptive:  # weights are 1
+            return loss.mean()
+        weights = self._weights(draw)
         if loss.ndim == 0:
             return loss * float(weights[0])
-        return torch.dot(loss, torch.from_numpy(weights / weights.size).to(loss))
+        kind = np.float32 if loss.dtype is torch.float32 else np.float64
+        return torch.dot(loss, torch.from_numpy((weights / size).astype(kind)).to(loss))
 
     def update(self, idx: Any, norms: Any) -> None:
         """Learn the gradient norms, or a proxy for them, of a batch; once per batch, in any order, at any time.
@@ -152,11 +159,12 @@ class AdaptiveBatchSampler(TorchSampler):
         if self._ranks > 1:
             everyones = gather(mine.reshape(-1), number, zlib.crc32(draw.i.tobytes() + draw.p.tobytes()))
         else:
-            everyones = mine.to("cpu", torch.float64, copy=True).numpy().reshape(-1)  # the event log keeps it
+            plain = mine if mine.dtype in _OF_NUMPY else mine.double()
+            everyones = plain.numpy(force=True).astype(np.float64).reshape(-1)  # a copy, which the event log keeps
         self._log.learn(number, everyones)
         self._rest = []
 
-    def watch(self, optimiser: torch.optim.Optimizer, *, accumulate: int = 1, every: int = 10) -> Any:
+    def watch(self, optimiser: torch.optim.Optimizer, *, accumulate: int = 1, every: int = 20) -> Any:
         """Measure the gradient noise scale at the optimiser's steps, for `advice` and for the guard to decide by.
 
         Of every `every` steps two are measured, with the gradients that the optimiser is about to use; the first is
@@ -178,6 +186,7 @@ class AdaptiveBatchSampler(TorchSampler):
         """
         accumulate = whole(self._name, "accumulate", accumulate)
         self._pairs = GradientPairs(whole(self._name, "every", every))
+        self._pairs.steps, self._steps = self._steps, 0
 
         def measured(square: float, product: float) -> None:
             square, product = mean_over_ranks((square, product))
@@ -197,10 +206,12 @@ class AdaptiveBatchSampler(TorchSampler):
 
     def statistics(self) -> dict[str, float]:
         """How it goes: τ, how many times fewer steps p needs as the guard reckons, whether the next batch is drawn from
-        p, what waits for feedback."""
+        p, what waits for feedback, and the noise scale of uniform batches (nan while not measured)."""
+        advice = self._stream.advice()
         return {
-            "tau": self._stream.ratio.tau,
-            "saving": self._stream.advice().saving,
+            "tau": advice.tau,
+            "saving": advice.saving,
+            "noise_scale": advice.noise_scale,
             "adaptive": self._stream.adaptive,
             "batches": self._stream.drawn,
             "outstanding": len(self._stream.outstanding),
@@ -230,7 +241,9 @@ class AdaptiveBatchSampler(TorchSampler):
                 )
         self._rest = self._log.load_state_dict(saved, saved["newest"])
         self._epoch_start, self._newest = saved["epoch_start"], saved["newest"]
-        if self._pairs is not None:
+        if self._pairs is None:
+            self._steps = saved["steps"]
+        else:
             self._pairs.steps = saved["steps"]
         self._resuming = True
 

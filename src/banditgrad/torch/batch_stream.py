@@ -27,16 +27,20 @@ class BatchStream:
 
     def __init__(self, source: Source, guard: Guard | Start | None) -> None:
         self.source, self.sampling, self.guard = source, source.sampling, guard
+        self._learn = _learn.chosen(self.sampling.state)
         self.ratio = VarianceRatio(guard.memory if isinstance(guard, Guard) else Guard().memory)
         self.noise = NoiseAverages(NOISE_MEMORY)  # of batches from the user's mixture
         self.step_size = 1  # samples per step of the optimiser that is watched
+        self._decision: bool | None = None  # the guard's, until something new is measured
         self.drawn = 0  # batches so far; the number of the next one
         self.outstanding: dict[int, Draw] = {}  # drawn and without feedback, by number, oldest first
 
     @property
     def adaptive(self) -> bool:
         """Whether the next batch is drawn from p."""
-        return self.guard is None or self.guard.allows(self.ratio, self.advice)
+        if self._decision is None:
+            self._decision = self.guard is None or self.guard.allows(self.ratio, self.advice)
+        return self._decision
 
     def advice(self) -> Advice:
         tau, uniform = self.ratio.tau, self.noise.scale
@@ -54,11 +58,10 @@ class BatchStream:
     def learn(self, number: int, norms: NDArray[np.float64]) -> None:
         """Take the gradient norms of an outstanding batch."""
         draw = self.outstanding[number]
-        moments = np.empty(2)
         offset = -1.0 if draw.adaptive else number * GOLDEN % 1.0
         arms = self.source.arms(draw.i)
         relative = self.source.relative(arms)
-        learned = self.sampling.apply(_learn, self.sampling.n, arms, draw.p, relative, norms, offset, moments)
+        learned, *moments = self.sampling.apply(self._learn, self.sampling.n, arms, draw.p, relative, norms, offset)
         if not learned:
             raise ValueError(
                 "update expects norms that are finite and not negative, got "
@@ -66,7 +69,8 @@ class BatchStream:
                 "call update for it."
             )
         del self.outstanding[number]
-        self.ratio.observe(*moments.tolist())
+        self.ratio.observe(*moments)
+        self._decision = None
 
     def measure(self, square: float, product: float, size: int, adaptive: bool) -> None:
         """Take the mean square and the product of two gradients of batches of `size` samples, both from p or not.
@@ -80,7 +84,7 @@ class BatchStream:
             noise = size * (square - product) * (1.0 - 1.0 / self.source.samples)
             signal = product + noise / max(self.source.samples - 1, 1)
         self.noise.observe(signal, noise)
-        self.step_size = size
+        self.step_size, self._decision = size, None
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, as copies, in numbers and tensors."""
@@ -105,7 +109,7 @@ class BatchStream:
         self.noise.load_state_dict(saved["noise"])
         self.step_size = saved["noise"]["step_size"]
         self.source.load_state_dict(saved["source"])
-        self.drawn = saved["drawn"]
+        self.drawn, self._decision = saved["drawn"], None
         waiting = saved["outstanding"]
         ends = np.cumsum(waiting["size"], dtype=np.int64)[:-1]
         parts = zip(*(np.split(waiting[name].numpy().copy(), ends) for name in ("i", "p")), strict=True)
@@ -120,7 +124,7 @@ def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 @kernel
-def _learn(state, n, arms, p, relative, norms, offset, moments):
+def _learn(state, n, arms, p, relative, norms, offset):
     """Feed back a batch, and estimate from it the two second moments whose ratio is τ; nothing, and False, where a norm
     is not one. `relative` is n q: an arm's term in the variance is (n q · norm)².
 
@@ -131,13 +135,11 @@ def _learn(state, n, arms, p, relative, norms, offset, moments):
     uniform, adaptive = 0.0, 0.0
     for k in range(arms.size):
         if not (norms[k] >= 0.0 and norms[k] < LARGEST_NORM):  # or nan
-            return False
+            return False, 0.0, 0.0
         square = norms[k] * norms[k] * relative[k] / (n * p[k])
         uniform += square
         # this also fetches, at a time, what updates will touch one by one
         adaptive += square * relative[k] / (n * state.probability(arms[k]))
-    moments[0] = uniform / arms.size
-    moments[1] = adaptive / arms.size
     position = offset
     for k in range(arms.size):
         p_i, copies = p[k], 1
@@ -148,4 +150,4 @@ def _learn(state, n, arms, p, relative, norms, offset, moments):
         term = relative[k] * norms[k]
         for _ in range(copies):
             state.update(arms[k], p_i, term * term)
-    return True
+    return True, uniform / arms.size, adaptive / arms.size

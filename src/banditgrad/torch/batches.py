@@ -5,12 +5,14 @@ from typing import Any
 
 import torch
 
-from banditgrad.samplers import Mabs, Sampler, Sampling
+from banditgrad.samplers import RecentNorm, Sampler, Sampling
 from banditgrad.torch.arguments import chosen_guard, chosen_seed, number_of_samples, share, started
 from banditgrad.torch.base import AdaptiveBatchSampler
 from banditgrad.torch.batch_stream import BatchStream
 from banditgrad.torch.guard import Guard
 from banditgrad.torch.sources import SampleSource
+
+QUICK = RecentNorm(theta=0.2, memory=0.0)  # norms of a network move: what was seen last tells most
 
 
 class BanditBatchSampler(AdaptiveBatchSampler):
@@ -32,7 +34,8 @@ class BanditBatchSampler(AdaptiveBatchSampler):
     batch_size : int
         Samples per batch; under torch.distributed, per rank.
     sampler : Sampler or Sampling, optional
-        How p is learned: `bg.Mabs()` unless given, `bg.Vrb()`, `bg.RecentNorm()`, ...; or one already started.
+        How p is learned: ``bg.RecentNorm(theta=0.2, memory=0.0)`` unless given, `bg.Mabs()`, ...; or one already
+        started.
     steps_per_epoch : int, optional
         Batches per epoch, all of full size; the number of samples over the batch size unless given.
     seed : int, optional
@@ -52,7 +55,7 @@ class BanditBatchSampler(AdaptiveBatchSampler):
 
     Example
     -------
-    >>> sampler = BanditBatchSampler(dataset, 256, bg.Mabs(), seed=0)
+    >>> sampler = BanditBatchSampler(dataset, 256, seed=0)
     >>> for x, y, idx in DataLoader(IndexedDataset(dataset), batch_sampler=sampler, num_workers=2):
     ...     z = model(x)
     ...     loss = F.cross_entropy(z, y, reduction="none")
@@ -79,7 +82,7 @@ class BanditBatchSampler(AdaptiveBatchSampler):
         if steps_per_epoch is not None and self.budget != 1.0:
             raise ValueError("BanditBatchSampler expects steps_per_epoch or a budget, not both.")
         seed = chosen_seed(self._name, seed, generator)
-        sampling = started(self._name, Mabs() if sampler is None else sampler, self.n, "the dataset", seed=seed)
+        sampling = started(self._name, QUICK if sampler is None else sampler, self.n, "the dataset", seed=seed)
         self._source = SampleSource(sampling, seed, self.replacement)
         stream = BatchStream(self._source, chosen_guard(self._name, guard))
         draws = max(1, round(self.n * self.budget))

@@ -55,6 +55,18 @@ def with_index(sample: Any, i: int) -> Any:
     return sample, i
 
 
+def without_index(batch: Any) -> tuple[Any, Any]:
+    """A batch as a loader of the plain dataset gives it, and the indices of its samples."""
+    if isinstance(batch, Mapping) and "index" in batch:
+        return {name: value for name, value in batch.items() if name != "index"}, batch["index"]
+    if isinstance(batch, (tuple, list)) and len(batch) > 1:
+        return batch[:-1], batch[-1]
+    raise TypeError(
+        f"A batch of {type(batch).__name__} has no index of its samples. Make its loader with bandit_loader, or of an "
+        "IndexedDataset."
+    )
+
+
 class _Sample(tuple):
     """A sample of a `_Batch`. Its type tells torch's default collation what to do with the batch it is of."""
 

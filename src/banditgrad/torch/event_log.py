@@ -43,7 +43,8 @@ class EventLog:
         self.stream.learn(number, norms)
         while self._open and self._open[0].last < number:
             self._open.popleft()
-        self._record((number, torch.from_numpy(norms)), norms.nbytes)
+        if self._base is not None or self._open:
+            self._record((number, torch.from_numpy(norms)), norms.nbytes)
 
     def measure(self, square: float, product: float, size: int, adaptive: bool) -> None:
         self.stream.measure(square, product, size, adaptive)

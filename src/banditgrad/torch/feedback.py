@@ -43,6 +43,8 @@ def cross_entropy_bound(
     label_smoothing : float
         As in ``F.cross_entropy``: y is (1 − label_smoothing) y + label_smoothing / classes.
     """
+    if logits.ndim == 2 and target.shape == logits.shape[:1] and label_smoothing == 0.0 and _is_compiled(logits):
+        return _class_error(logits, target, ignore_index)
     of_classes = logits.shape[:1] + logits.shape[2:]
     if logits.ndim < 2 or target.shape not in (of_classes, logits.shape):
         raise ValueError(
@@ -62,8 +64,7 @@ def cross_entropy_bound(
 
 def _index_bound(logits: Tensor, target: Tensor, ignore_index: int, smoothing: float) -> Tensor:
     """The bound for logits of shape (rows, classes) and class indices."""
-    compiled = smoothing == 0.0 and logits.is_cpu and logits.dtype in _COMPILED and not torch.compiler.is_compiling()
-    if compiled:
+    if smoothing == 0.0 and _is_compiled(logits):
         return _class_error(logits, target, ignore_index)
     kept = target != ignore_index
     one_hot = torch.zeros_like(logits).scatter_(1, (target * kept).long()[:, None], 1.0)
@@ -75,15 +76,20 @@ def _smoothed_error(logits: Tensor, target: Tensor, smoothing: float) -> Tensor:
     return torch.softmax(logits, dim=1) - (1.0 - smoothing) * target - smoothing / logits.shape[1]
 
 
+def _is_compiled(logits: Tensor) -> bool:
+    return logits.dtype in _COMPILED and logits.is_cpu and not torch.compiler.is_compiling()
+
+
 _COMPILED = (torch.float32, torch.float64)
 
 
 def _class_error(logits: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     """The bound for class indices and CPU tensors in one go, in less than half the time: the seven operations of torch
     take longer to begin than to do."""
-    z = np.ascontiguousarray(logits.numpy(force=True))
+    z = np.ascontiguousarray(logits.detach().numpy())
     norms = np.empty(len(z), z.dtype)
-    if not _class_errors(z, np.ascontiguousarray(target.long().numpy()), ignore_index, norms):
+    y = target if target.dtype is torch.int64 else target.long()
+    if not _class_errors.dispatcher(z, np.ascontiguousarray(y.numpy()), ignore_index, norms):  # of no parts
         raise IndexError(
             f"cross_entropy_bound expects targets from 0 to {z.shape[1] - 1} for {z.shape[1]} classes, or "
             f"{ignore_index} for none, got {int(target.min())} to {int(target.max())}."

@@ -113,9 +113,9 @@ class GroupBatchSampler(AdaptiveBatchSampler):
         return super().advice()
 
     def statistics(self) -> dict[str, float]:
-        """As of `BanditBatchSampler`; without τ and the saving if the objective is adaptive."""
+        """As of `BanditBatchSampler`; without τ, saving and noise scale if the objective is adaptive."""
         every = super().statistics()
-        meaningless = ("tau", "saving") if self.objective == "adaptive" else ()
+        meaningless = ("tau", "saving", "noise_scale") if self.objective == "adaptive" else ()
         return {name: value for name, value in every.items() if name not in meaningless}
 
     def _identity(self) -> dict[str, Any]:

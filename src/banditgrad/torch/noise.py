@@ -109,7 +109,7 @@ class NoiseMeter:
     noise scale 40 at batch 256: nothing to gain by sampling; a batch of 64 takes 1.4x the steps and 0.35x the samples.
     """
 
-    def __init__(self, batch_size: int, *, every: int = 10, memory: int = 50) -> None:
+    def __init__(self, batch_size: int, *, every: int = 20, memory: int = 50) -> None:
         for name, value, least in (("batch_size", batch_size, 1), ("every", every, 2), ("memory", memory, 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"NoiseMeter expects {name} to be a whole number of at least {least}, got {value!r}.")
@@ -205,8 +205,9 @@ class GradientPairs:
         for g, w in zip(self._first, parameters, strict=True):
             h = _gradient(w)
             if g is not None and h is not None:
-                square = square.to(g.device) + 0.5 * (g.square().sum() + h.square().sum())
-                product = product.to(g.device) + (g * h).sum()
+                g, h = g.flatten(), h.flatten()
+                square = square.to(g.device) + 0.5 * (torch.dot(g, g) + torch.dot(h, h))
+                product = product.to(g.device) + torch.dot(g, h)
         self._first = []
         pair = float(square), float(product)
         return pair if all(map(math.isfinite, pair)) else None

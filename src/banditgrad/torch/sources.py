@@ -56,12 +56,13 @@ class SampleSource:
         self.shuffle = Shuffle(sampling.n, seed)
         self.deck = None if replacement else Deck(sampling.n, seed)
         self.deck_size = sampling.n
+        self._arrays: dict[tuple[int, float], NDArray[np.float64]] = {}
 
     def draw(self, size: int, adaptive: bool) -> Draw:
         if not adaptive:
             if self.deck is not None:
                 self.deck.drop()
-            return Draw(self.shuffle.draw(size), np.full(size, 1.0 / self.samples), adaptive=False)
+            return Draw(self.shuffle.draw(size), self._same(size, 1.0 / self.samples), adaptive=False)
         if self.deck is None:
             return Draw(*self.sampling.draw(size), adaptive=True)
         return Draw(*self.deck.draw(size, self.deck_size, self.sampling.probabilities), adaptive=True)
@@ -70,7 +71,14 @@ class SampleSource:
         return i
 
     def relative(self, arms: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.ones(arms.size)
+        return self._same(arms.size, 1.0)
+
+    def _same(self, size: int, value: float) -> NDArray[np.float64]:
+        """An array that is not made for every batch, and must not be written to."""
+        if (size, value) not in self._arrays:
+            self._arrays = {key: array for key, array in self._arrays.items() if key[1] != value}
+            self._arrays[size, value] = np.full(size, value)
+        return self._arrays[size, value]
 
     def weights(self, draw: Draw) -> NDArray[np.float64]:
         return 1.0 / (self.samples * draw.p)

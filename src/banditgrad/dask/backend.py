@@ -19,7 +19,7 @@ PATIENCE = 600.0  # seconds to wait for a worker where all are gone
 LOOK_EVERY = 1.0  # seconds between two looks at whether the workers that were given work are still there
 
 
-def find_crew() -> "Cluster | Threads":
+def current_backend() -> "Cluster | Threads":
     """The current client's cluster, or threads where there is none."""
     try:
         client = distributed.get_client()

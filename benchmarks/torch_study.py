@@ -1,0 +1,165 @@
+"""What does sampling save in training networks, and did the meter know? Shuffling with several budgets, random pruning,
+InfoBatch, bandits with and without replacement, groups, on eight tasks.
+
+Every run's step size falls linearly to zero; the first step size is the best of three for shuffling, by the test loss
+of one run. One process, one thread; seconds are CPU seconds of drawing, loading, training and feedback. Stopped, it
+goes on where it was. Real data are found through BANDITGRAD_DATA.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from study.contenders import LADDER, Contender, all_contenders, candidates, shuffling
+from study.journal import Journal, Key
+from study.tasks import TASKS, Task
+from study.training import train
+from study.verdict import budget_needed, limited_by_samples, row
+
+FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "torch-study.png"
+TUNING_SEED = 1000
+SHOWN = {
+    "shuffling": "#4477AA",
+    "InfoBatch": "#EE6677",
+    "bandit": "#AA3377",
+    "without replacement, 0.7 of the steps": "#228833",
+    "groups": "#CCBB44",
+}
+
+
+class Study:
+    def __init__(self, journal: Journal, size: float, epochs: float, seconds: float) -> None:
+        self.journal, self.size, self.epochs = journal, size, epochs
+        self.end = time.monotonic() + seconds
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() > self.end
+
+    def outcome(self, task: Task, contender: Contender, step_size: float, seed: int):
+        key = Key(task.name, contender.name, step_size, seed, self.size, self.epochs)
+        if key not in self.journal.outcomes:
+            self.journal.add(key, train(task, contender, step_size, seed))
+        return self.journal.outcomes[key]
+
+    def step_size(self, task: Task) -> float:
+        """The one with which shuffling ends with the least test loss."""
+        return min(task.step_sizes, key=lambda h: self.outcome(task, shuffling(), h, TUNING_SEED).end.loss)
+
+    def run(self, tasks: list[Task], contenders: list[Contender], seeds: int, console: Console) -> None:
+        steps = {}
+        for task in tasks:
+            if not self.over:
+                steps[task.name] = self.step_size(task)
+                console.print(f"{task.name}: step size {steps[task.name]}")
+        for seed in range(seeds):
+            for task in tasks:
+                for contender in contenders:
+                    if self.over:
+                        return
+                    outcome = self.outcome(task, contender, steps[task.name], seed)
+                    console.print(f"{task.name}, {contender.name}, {seed}: {outcome.end}, saving {outcome.saving:.3g}")
+
+
+def warm_up(contenders: list[Contender]) -> None:
+    """What is compiled at first is not to count."""
+    for contender in contenders:
+        train(TASKS["recommender"](0.01)._replace(epochs=1), contender, 0.01, TUNING_SEED)
+
+
+def runs_of(journal: Journal, size: float, epochs: float) -> dict:
+    """Outcomes by task and contender, one per seed."""
+    runs: dict = {}
+    for key, outcome in journal.outcomes.items():
+        if (key.size, key.epochs) == (size, epochs) and key.seed != TUNING_SEED:
+            runs.setdefault(key.task, {}).setdefault(key.contender, []).append(outcome)
+    return runs
+
+
+def tables(runs: dict) -> Iterator[tuple[str, dict, dict]]:
+    """For each task: rows by contender, and shuffling's test loss by budget."""
+    for task, by_contender in runs.items():
+        if "shuffling" in by_contender:
+            base = by_contender["shuffling"]
+            rows = {name: row(outcomes, base) for name, outcomes in by_contender.items()}
+            ladder = {b: rows[name].loss for b in LADDER if (name := shuffling(b).name) in rows}
+            yield task, rows, ladder
+
+
+def report(runs: dict, console: Console) -> None:
+    for task, rows, ladder in tables(runs):
+        told = limited_by_samples(ladder)
+        table = Table(title=task + ("" if told else ": not limited by samples"), title_justify="left")
+        for column in (
+            *("contender", "samples", "loss", "±%", "error", "macro", "train loss", "CPU s", "reached at"),
+            *("in seconds", "worth", "noise", "τ", "promised", "adaptive"),
+        ):
+            table.add_column(column, justify="left" if column == "contender" else "right")
+        base = rows["shuffling"]
+        for name, one in rows.items():
+            worth = budget_needed(ladder, one.loss) / one.share
+            numbers = (
+                *(f"{one.share:.2f}", f"{one.loss:.4g}", f"{100 * (one.loss / base.loss - 1):+.1f}"),
+                *(f"{one.error:.4f}", f"{one.macro:.4f}", f"{one.train_loss:.4g}", f"{one.seconds:.1f}"),
+                *(f"{one.reached:.2f}", f"{one.reached_seconds:.2f}", f"{worth:.2f}" if told else "-"),
+                *(f"{one.noise_scale:.3g}", f"{one.tau:.3g}", f"{one.promised:.3g}", f"{one.adaptive:.2f}"),
+            )
+            table.add_row(name, *(number.replace("nan", "-").replace("inf", "-") for number in numbers))
+        console.print(table)
+
+
+def plot(runs: dict) -> None:
+    """Test loss against samples, medians."""
+    figure, axes = plt.subplots(2, 4, figsize=(14, 6), layout="constrained")
+    for axis, (task, by_contender) in zip(axes.flat, runs.items(), strict=False):
+        for name, colour in SHOWN.items():
+            if outcomes := by_contender.get(name):
+                looks = np.median([[(a.samples, a.loss) for a in one.looks[1:]] for one in outcomes], axis=0)
+                axis.plot(*looks.T, color=colour, label=name, linewidth=1.3)
+        axis.set(title=task, xlabel="samples", yscale="log")
+        axis.grid(alpha=0.3, which="both")
+    axes.flat[0].set_ylabel("test loss")
+    axes.flat[0].legend(fontsize=7)
+    figure.savefig(FIGURE, dpi=70)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
+    parser.add_argument("--contenders", nargs="+", help="their names; all unless given")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--size", type=float, default=1.0, help="the share of the training samples")
+    parser.add_argument("--epochs", type=float, default=1.0, help="the share of each task's epochs")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after so many")
+    parser.add_argument("--out", type=Path, default=Path("out/torch-study.jsonl"))
+    parser.add_argument("--report", action="store_true", help="only show what was run, and draw the figure")
+    parser.add_argument("--candidates", action="store_true", help="the rules among which the default is chosen")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    console, journal = Console(width=200), Journal(options.out)
+    if not options.report:
+        contenders = [shuffling(), *candidates()] if options.candidates else all_contenders()
+        if options.contenders:
+            contenders = [each for each in contenders if each.name in options.contenders]
+        study = Study(journal, options.size, options.epochs, 60.0 * options.minutes)
+        tasks = [TASKS[name](options.size) for name in options.tasks]
+        tasks = [task._replace(epochs=max(1, round(options.epochs * task.epochs))) for task in tasks]
+        warm_up(contenders)
+        study.run(tasks, contenders, options.seeds, console)
+    runs = runs_of(journal, options.size, options.epochs)
+    report(runs, console)
+    plot(runs)
+
+
+if __name__ == "__main__":
+    main()
