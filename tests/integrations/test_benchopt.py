@@ -25,6 +25,7 @@ OBJECTIVES = {
     "lasso": (SQUARES, L1),
     "ridge": (SQUARES, L2),
 }
+SPARSE = ("logreg_l1", "ridge")  # these get the columns of sparse data, the others dense rows
 LAMBDA, N, D = 2.0, 60, 6
 
 OBJECTIVE = """
@@ -95,7 +96,7 @@ def test_benchopt_runs_it_from_zero_to_the_minimum(name, tmp_path):
     folder, targets = tmp_path / f"benchmark_{name}", "np.sign(y)" if "logreg" in name else "y"
     for part, text in {
         "objective.py": OBJECTIVE.format(loss=loss, penalty=penalty, strength=LAMBDA),
-        "datasets/simulated.py": DATASET.format(n=N, d=D, columns_first=name in ("logreg_l1", "ridge"), targets=targets),
+        "datasets/simulated.py": DATASET.format(n=N, d=D, columns_first=name in SPARSE, targets=targets),
         "solvers/banditgrad.py": (FOLDER / f"{name}.py").read_text(encoding="utf-8"),
     }.items():
         (folder / part).parent.mkdir(parents=True, exist_ok=True)
