@@ -17,8 +17,8 @@ NUMBA_newest := 0.68.*
 NUMBA_TESTS := tests/test_jit.py tests/test_losses.py tests/test_penalties.py tests/samplers tests/solvers
 NUMBA_QUICK := tests/test_jit.py -k "helper or own_parts or same_time or full_disk or internals or redefined"
 
-.PHONY: demo test test-numba test-numba-quick test-slow zoo lint bench bench-peers bench-quick bench-torch bench-torch-study bench-dask docs \
-  dist clean
+.PHONY: demo test test-numba test-numba-quick test-slow zoo lint bench bench-peers bench-quick bench-samplers \
+  bench-torch bench-torch-study bench-dask docs dist clean
 
 demo: $(READY)
 	$(BIN)/banditgrad demo
@@ -79,6 +79,10 @@ bench-torch-study: $(TEST_READY)
 bench-dask: $(TEST_READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check dask-ml || echo "no dask-ml"
 	$(BIN)/python benchmarks/dask_training.py
+
+# The table of docs/samplers.md. Many hours; stopped, it goes on where it was.
+bench-samplers: $(TEST_READY)
+	$(BIN)/python benchmarks/samplers.py --document docs/samplers.md
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"

@@ -14,7 +14,7 @@ from banditgrad.samplers.blocks import new_block
 from contest.cases import SAMPLERS, SOLVERS, Case, Settings, cases
 from minima.journal import sources
 
-PACE_PASSES, PACE_ROUNDS = 3.0, 3
+PACE_PASSES, PACE_ROUNDS = 10.0, 3
 DRAWS, BLOCK, ITEMS = 100_000, 128, 50_000
 
 Line = dict[str, Any]
@@ -31,10 +31,11 @@ class Journal:
         self.path, self.code, self.any_code, self.lines = path, sources(), any_code, dict[str, Line]()
         self.deadline = np.inf  # in processor seconds
         if path.exists():
-            for text in path.read_text(encoding="utf-8").splitlines(keepends=True):
-                if text.endswith("\n"):  # else it was cut off
-                    line = json.loads(text)
-                    self.lines[self._name(line["key"])] = line
+            whole, end, _ = path.read_text(encoding="utf-8").rpartition("\n")
+            path.write_text(whole + end, encoding="utf-8")  # without a line that was cut off
+            for text in whole.splitlines():
+                line = json.loads(text)
+                self.lines[self._name(line["key"])] = line
 
     def _name(self, key: Line) -> str:
         return json.dumps({**key, "code": ""} if self.any_code else key, sort_keys=True)
@@ -93,18 +94,16 @@ def _run(case: Case, key: Line) -> Line:
 
 
 def _paces(case: Case, key: Line) -> Line:
-    """Processor seconds of a pass with each sampler: what some passes take more than none, minima over rounds."""
-    best = dict.fromkeys(key["samplers"], np.inf)
+    """Processor seconds of a pass with each sampler: of some passes less those of none, minima over rounds of both."""
+    lengths, solver = (0.0, PACE_PASSES), SOLVERS[key["solver"]]
+    best = {name: [np.inf, np.inf] for name in key["samplers"]}
     for seed in range(PACE_ROUNDS):
-        for name in best:
-            seconds = []
-            for passes in (0.0, PACE_PASSES):
+        for name, least in best.items():
+            for k, passes in enumerate(lengths):
                 begin = time.process_time()
-                solver, sampler = SOLVERS[key["solver"]], SAMPLERS[name]
-                bg.minimise(case.problem, solver, sampler, passes=passes, seed=seed, record_every=PACE_PASSES)
-                seconds.append(time.process_time() - begin)
-            best[name] = min(best[name], (seconds[1] - seconds[0]) / PACE_PASSES)
-    return {"seconds": {name: max(pace, 1e-9) for name, pace in best.items()}}
+                bg.minimise(case.problem, solver, SAMPLERS[name], passes=passes, seed=seed, record_every=PACE_PASSES)
+                least[k] = min(least[k], time.process_time() - begin)
+    return {"seconds": {name: max(most - none, 1e-9) / PACE_PASSES for name, (none, most) in best.items()}}
 
 
 def _draw_cost(sampler: str) -> Line:

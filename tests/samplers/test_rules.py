@@ -148,15 +148,20 @@ def safe_bounds(draws, p_drawn, a):
 
 @rule(bg.Tracking())
 def tracking(draws, p_drawn, a):
-    w, level, square, theta = np.ones(N), 0.0, 0.0, 0.5
-    for t, i in enumerate(draws, start=1):
+    w, level, theta, before, here = np.ones(N), 0.0, 0.5, 0.0, 0.0
+    for t, i in enumerate(draws):
         yield mixed(w, theta)
-        n_p = N * p_drawn[t - 1]
-        level += (np.sqrt(a[t - 1]) / n_p - level) / min(t, 512)
-        g = np.sqrt(a[t - 1]) / level
-        square += ((g - w[i]) ** 2 / n_p - square) / min(t, N)
-        w[i] = np.sqrt(0.5 * w[i] ** 2 + 0.5 * g**2)
-        theta = max(np.sqrt(square) / (w.mean() + np.sqrt(square)), 0.2)
+        n_p, norm = N * p_drawn[t], np.sqrt(a[t])
+        if t > 0:
+            g, s = norm / level, N * w[i] / w.sum()
+            h = g**2 * (s - 1.0) / (n_p * ((1.0 - theta) * s + theta) ** 2)
+            if t % 512 == 0:
+                before, here = here, 0.0
+            here += h**2
+            if here > 0.0:
+                theta = np.clip(theta - 0.8 * h / np.sqrt(2.0 * (before + here)), 0.2, 1.0)
+            w[i] = np.sqrt(0.5 * w[i] ** 2 + 0.5 * g**2)
+        level += (norm / n_p - level) / min(t + 1, 512)
 
 
 @pytest.mark.parametrize("name", RULES)

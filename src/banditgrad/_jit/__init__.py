@@ -178,8 +178,7 @@ class Kernel:
         self.twins: dict[tuple[type, ...], Any] = {}
 
     def __call__(self, *args: Any) -> Any:
-        found: list[type] = []
-        _find_foreign(args, found)
+        found = _foreign_classes(args)
         if not found:
             return self.dispatcher(*args)
         foreign = tuple(dict.fromkeys(found))
@@ -193,7 +192,7 @@ class Kernel:
 
     def chosen(self, *parts: Any) -> Callable[..., Any]:
         """What to call with these parts, chosen once: for calls so short that choosing is a good part of them."""
-        return self if any(_foreign_classes(parts)) else self.dispatcher
+        return self if _foreign_classes(parts) else self.dispatcher
 
 
 def _innermost(error: Exception) -> str:
@@ -220,8 +219,14 @@ def kernel(function: Callable[..., Any]) -> Kernel:
     return Kernel(function)
 
 
-def _find_foreign(values: Any, found: list[type]) -> None:
+def _foreign_classes(values: Any) -> list[type]:
     """Classes of users' own among the parts and the parts of parts: quick, as every call of a kernel asks."""
+    found: list[type] = []
+    _find_foreign(values, found)
+    return found
+
+
+def _find_foreign(values: Any, found: list[type]) -> None:
     for value in values:
         if isinstance(value, tuple):
             kind = type(value)
