@@ -100,7 +100,7 @@ BAD = {
     "unknown solver": ({"d": GOOD}, "fit d --solver adam", 2, "'adam' is not one of"),
     "unknown sampler": ({"d": GOOD}, "compare d --samplers uniform,best", 2, "'best' is not one of"),
     "sampler twice": ({"d": GOOD}, "compare d --samplers mabs,mabs", 2, "each once"),
-    "unknown loss": ({"d": GOOD}, "fit d --loss hinge", 2, "'hinge' is not one of"),
+    "unknown loss": ({"d": GOOD}, "fit d --loss absolute", 2, "'absolute' is not one of"),
     "balanced numbers": ({"d": "1.5 1:1\n2.5 1:2\n"}, "fit d --balanced", 2, "is for classes"),
     "test with other features": ({"d": GOOD, "t": "1 9:1\n"}, "fit d --test t", 1, "of 2"),
     "test with other columns": (

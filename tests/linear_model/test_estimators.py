@@ -126,7 +126,7 @@ def test_warm_start_where_zero_is_the_minimiser(rows):
 
 def test_a_warning_says_what_to_do(rows):
     X, y = rows
-    with pytest.warns(ConvergenceWarning, match="max_iter=2 passes and the gradient is .*StandardScaler"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 passes and the gradient is .*standardize=True"):
         BanditClassifier(max_iter=2, tol=1e-10).fit(X, y)
     BanditClassifier(max_iter=2, tol=None).fit(X, y)  # asked for two passes, made two passes
 
@@ -240,7 +240,7 @@ def test_partial_fit_refuses(rows, settings, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "hinge"}, 'expects loss="log_loss" or "squared_hinge"'),
+        ({"loss": "absolute"}, 'expects loss="log_loss" or "squared_hinge"'),
         ({"penalty": "l3"}, "penalty must be one of"),
         ({"alpha": -1.0}, "alpha must be a number from 0"),
         ({"alpha": "0.1"}, "alpha must be a number"),

@@ -18,10 +18,21 @@ def compare(
     data: options.DataFiles,
     samplers: Annotated[
         str,
-        typer.Option("--samplers", callback=options.list_of(SAMPLERS), help=f"Some of {', '.join(SAMPLERS)}."),
+        typer.Option(
+            "--samplers",
+            callback=options.list_of(SAMPLERS),
+            help=f"Some of {', '.join(SAMPLERS)}.",
+            **options.complete_list(SAMPLERS),
+        ),
     ] = "uniform,importance,mabs,auto",
     solvers: Annotated[
-        str, typer.Option("--solvers", callback=options.list_of(SOLVERS), help=f"Some of {', '.join(SOLVERS)}.")
+        str,
+        typer.Option(
+            "--solvers",
+            callback=options.list_of(SOLVERS),
+            help=f"Some of {', '.join(SOLVERS)}.",
+            **options.complete_list(SOLVERS),
+        ),
     ] = "sgd,proxsvrg",
     out: Annotated[
         Path, typer.Option("--out", help="Folder for figures and report.", metavar="DIR", file_okay=False)
@@ -133,6 +144,7 @@ def run_and_show(
                 "settings": settings,
                 "minimum": found.best,
                 "runs": found.rows(),
+                "verdict": found.verdict,
                 "report": str(page),
                 "figures": [str(path) for path in figures],
                 "interrupted": found.interrupted,
@@ -140,6 +152,7 @@ def run_and_show(
         )
     else:
         _show(found)
+        screen.out.print(found.verdict)
         beside = ", with figures and CSV files beside it" if figures else ""
         screen.out.print(f"Report: {screen.escape(str(page))}{beside}")
         if remark:

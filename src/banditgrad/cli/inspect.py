@@ -35,8 +35,8 @@ def inspect(
 ) -> None:
     """Look at a data file and tell whether bandit sampling is worth it.
 
-    Prints the shape, the classes, how unlike the rows are (τ), the variance that perfect sampling would save at the
-    start and near the optimum, found by a short run, and a recommendation.
+    Prints the shape, the classes, how unlike the rows are, how long short runs took with and without adaptive sampling,
+    how many uniform draws one by a sampler is worth, and a recommendation.
 
     **Examples**
 
@@ -70,12 +70,12 @@ def describe(file: inputs.Data, loss: str, positive: str | None) -> dict[str, An
     stored = int(file.X.nnz) if sp.issparse(file.X) else int(np.count_nonzero(file.X))
     shape: dict[str, Any] = {"rows": n, "features": d, "nonzeros": stored, "density": stored / (n * d), "loss": loss}
     if loss in CLASSIFICATION_LOSSES:
-        classes, counts = np.unique(file.y, return_counts=True)
-        shape["classes"] = {str(name): int(count) for name, count in zip(classes, counts, strict=True)}
-        shape["positive"] = positive if positive is not None else str(classes[-1])
+        shape["classes"] = inputs.by_size(file.y)
+        shape["positive"] = positive if positive is not None else str(np.unique(file.y)[-1])
     else:
         y = file.y.astype(np.float64)
         shape["labels"] = {"mean": y.mean(), "deviation": y.std(), "least": y.min(), "largest": y.max()}
+    shape["notes"] = [*file.notes, *inputs.scale_notes(file)]
     return shape
 
 
@@ -87,6 +87,8 @@ def as_json(found: inspection.Inspection) -> dict[str, Any]:
         "at_zero": {"perfect_gain": found.at_zero.perfect, "importance_gain": found.at_zero.importance},
         "near_optimum": {"perfect_gain": found.near_optimum.perfect, "importance_gain": found.near_optimum.importance},
         "proxsvrg": {"perfect_gain": found.reduced, "auto_gain": found.reduced_had},
+        "half": found.half,
+        "races": [race._asdict() for race in found.races],
         "short_run": {"value": found.value, "passes": found.passes},
         "worth_it": found.worth,
         "solver": found.solver,
@@ -101,28 +103,44 @@ def show(title: str, shape: dict[str, Any], found: inspection.Inspection) -> Non
     screen.out.print(f"[bold]{screen.escape(title)}[/]")
     screen.facts(
         [
-            ("rows × features", f"{shape['rows']:,} × {shape['features']:,}, {shape['density']:.2%} not zero"),
+            (
+                "rows × features",
+                f"{shape['rows']:,} × {shape['features']:,}, {inputs.percent(shape['density'])} not zero",
+            ),
             ("labels", _labels(shape)),
             ("row norms", f"{least:.3g} to {largest:.3g}, median {median:.3g}, 99th percentile {high:.3g}"),
-            ("τ = max L / mean L", f"{found.tau:.3g}"),
+            ("τ = max L / mean L", f"{found.tau:.3g}, where 1 says that no row is longer than others"),
         ]
+    )
+    for note in shape["notes"]:
+        screen.note(note)
+    screen.table(
+        ("to within 0.1 % of the best fit", "seconds", "passes"),
+        [
+            (_contender(race, found), screen.number(race.seconds, 2), screen.number(race.passes, 3))
+            for race in found.races
+        ],
     )
     screen.table(
-        ("variance, uniform = 1", "importance (p ∝ L)", "perfect sampling", "saved by perfect"),
+        ("one draw is worth so many uniform ones", "importance", "auto", "perfect"),
         [
-            (name, f"{1 / gain.importance:.2f}", f"{1 / gain.perfect:.2f}", f"{gain.saved:.0%}")
+            (name, screen.number(gain.importance), "–", screen.number(gain.perfect))
             for name, gain in (("SGD at w = 0", found.at_zero), ("SGD near the optimum", found.near_optimum))
         ]
-        + [("ProxSvrg, on the way", "", f"{1 / found.reduced:.2f}", f"{1 - 1 / found.reduced:.0%}")],
+        + [("ProxSvrg, on the way", "–", screen.number(found.reduced_had), screen.number(found.reduced))],
     )
     screen.out.print(found.advice)
+
+
+def _contender(race: inspection.Race, found: inspection.Inspection) -> str:
+    if race.solver == found.solver and found.races[0] == race and race.sampler == "auto":
+        return f"{race.solver} (the default)"
+    return f"{race.solver} with the {race.sampler} sampler"
 
 
 def _labels(shape: dict[str, Any]) -> str:
     if "labels" in shape:
         y = shape["labels"]
         return f"numbers from {y['least']:.4g} to {y['largest']:.4g}, mean {y['mean']:.4g}; loss {shape['loss']}"
-    shares = [f"{name} {count / shape['rows']:.1%}" for name, count in shape["classes"].items()]
-    words = ", ".join(shares[:10]) + (", ..." if len(shares) > 10 else "")
-    rest = f"; {shape['positive']} against the rest" if len(shares) > 2 else ""
-    return f"{len(shares)} classes: {words}{rest}; loss {shape['loss']}"
+    rest = f"; {shape['positive']} against the rest" if len(shape["classes"]) > 2 else ""
+    return f"{inputs.in_shares(shape['classes'])}{rest}; loss {shape['loss']}"
