@@ -101,6 +101,12 @@ BAD = {
     "unknown sampler": ({"d": GOOD}, "compare d --samplers uniform,best", 2, "'best' is not one of"),
     "sampler twice": ({"d": GOOD}, "compare d --samplers mabs,mabs", 2, "each once"),
     "unknown loss": ({"d": GOOD}, "fit d --loss absolute", 2, "'absolute' is not one of"),
+    "alpha twice": ({"d": GOOD}, "fit d --alpha 1 --C 1", 2, "pass one of them"),
+    "folds without a penalty": ({"d": GOOD}, "fit d --cv 3 --penalty none", 2, "there is none"),
+    "C of numbers": ({"d": "1.5 1:1\n2.5 1:2\n"}, "fit d --C 1", 2, "--C is for classes"),
+    "one fold": ({"d": GOOD}, "fit d --cv 1", 2, "--cv"),
+    "a model as data": ({}, "fit model.json", 1, "no data. To use it"),
+    "model and data swapped": ({"d": GOOD}, "predict d model.json", 2, "predict model.json d"),
     "balanced numbers": ({"d": "1.5 1:1\n2.5 1:2\n"}, "fit d --balanced", 2, "is for classes"),
     "test with other features": ({"d": GOOD, "t": "1 9:1\n"}, "fit d --test t", 1, "of 2"),
     "test with other columns": (

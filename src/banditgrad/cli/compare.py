@@ -52,6 +52,7 @@ def compare(
     penalty: options.PenaltyName = "l2",
     alpha: options.Alpha = 1e-4,
     l1_ratio: options.L1Ratio = 0.15,
+    standardize: options.Standardize = False,
     positive: Positive = None,
     seed: options.Seed = 0,
     scheduler: cluster.Scheduler = None,
@@ -73,13 +74,14 @@ def compare(
     file = inputs.read_data(data, reading, features)
     loss = inputs.choose_loss(file, loss)
     inputs.expect_folder(out)
-    problem = inputs.problem_of(file, loss, positive, penalty, alpha, l1_ratio)
+    problem = inputs.problem_of(file, loss, positive, penalty, alpha, l1_ratio, standardize)
     settings = {
         "data": file.origin,
         "loss": loss,
         "penalty": penalty,
         "alpha": alpha,
         **({"l1_ratio": l1_ratio} if penalty == "elasticnet" else {}),
+        **({"standardize": True} if standardize else {}),
         **({"label": label} if label else {}),
         **({"positive": positive} if positive else {}),
         "passes": passes,

@@ -161,7 +161,7 @@ def fit(
         inputs.expect_labels(other, file, classify)
     elif test_size is not None:
         file, other = inputs.split(file, test_size, classify, seed)
-    results = outcome.decided(file, other, settings)
+    results = outcome.decided(file, other, settings if cv is None else settings | {"folds": cv})
     if not json:
         outcome.show_decisions(results)
     run: dict[str, Any] = {}

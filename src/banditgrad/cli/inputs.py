@@ -256,7 +256,7 @@ def scale_notes(data: Data) -> list[str]:
     return [
         f"Columns differ by {sizes[large] / sizes[small]:.0e} in scale: entries of {large_name} are about "
         f"{sizes[large]:.2g}, those of {small_name} {sizes[small]:.2g}. A penalty holds down what is small; "
-        "`banditgrad fit --standardize` treats all alike."
+        "--standardize treats all alike."
     ]
 
 
@@ -390,7 +390,14 @@ def as_targets(data: Data, loss: str, positive: str | None) -> NDArray[np.float6
     return np.where(data.y == chosen, 1.0, -1.0)
 
 
-def problem_of(data: Data, loss: str, positive: str | None, penalty: str, alpha: float, l1_ratio: float) -> Problem:
+def problem_of(
+    data: Data, loss: str, positive: str | None, penalty: str, alpha: float, l1_ratio: float, standardize: bool = False
+) -> Problem:
     """The problem that the options describe, with an intercept."""
+    X = data.X
+    if standardize:
+        from banditgrad.linear_model.scaling import learn_scaling
+
+        X = learn_scaling(X, None, centred=True).apply(X)
     part = make_penalty(None if penalty == "none" else penalty, alpha, l1_ratio)
-    return Problem(data.X, as_targets(data, loss, positive), make_loss(loss), part, fit_intercept=True)
+    return Problem(X, as_targets(data, loss, positive), make_loss(loss), part, fit_intercept=True)

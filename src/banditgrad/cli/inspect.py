@@ -28,6 +28,7 @@ def inspect(
     penalty: options.PenaltyName = "l2",
     alpha: options.Alpha = 1e-4,
     l1_ratio: options.L1Ratio = 0.15,
+    standardize: options.Standardize = False,
     positive: Positive = None,
     passes: Annotated[float, typer.Option("--passes", min=1.0, help="Length of the short run.")] = 15,
     seed: options.Seed = 0,
@@ -49,10 +50,10 @@ def inspect(
     loss = inputs.choose_loss(file, loss)
     if positive is None and loss in CLASSIFICATION_LOSSES and np.unique(file.y).size > 2:
         positive = _most_frequent(file.y)
-    problem = inputs.problem_of(file, loss, positive, penalty, alpha, l1_ratio)
+    problem = inputs.problem_of(file, loss, positive, penalty, alpha, l1_ratio, standardize)
     with screen.working("a short run") as say:
         found = inspection.inspect(problem, passes=passes, seed=seed, callback=screen.pass_by_pass(say, "a short run"))
-    shape = describe(file, loss, positive)
+    shape = describe(file, loss, positive, standardize)
     if json:
         screen.print_json({**shape, **as_json(found)})
     else:
@@ -64,7 +65,7 @@ def _most_frequent(y: Any) -> str:
     return str(classes[counts.argmax()])
 
 
-def describe(file: inputs.Data, loss: str, positive: str | None) -> dict[str, Any]:
+def describe(file: inputs.Data, loss: str, positive: str | None, standardize: bool = False) -> dict[str, Any]:
     """The facts that need no run."""
     n, d = file.X.shape
     stored = int(file.X.nnz) if sp.issparse(file.X) else int(np.count_nonzero(file.X))
@@ -75,7 +76,7 @@ def describe(file: inputs.Data, loss: str, positive: str | None) -> dict[str, An
     else:
         y = file.y.astype(np.float64)
         shape["labels"] = {"mean": y.mean(), "deviation": y.std(), "least": y.min(), "largest": y.max()}
-    shape["notes"] = [*file.notes, *inputs.scale_notes(file)]
+    shape["notes"] = [*file.notes, *(() if standardize else inputs.scale_notes(file))]
     return shape
 
 

@@ -125,6 +125,8 @@ def _model(settings: dict[str, Any]) -> str:
     scaled = ", columns standardised" if settings["standardize"] else ""
     if settings["penalty"] is None:
         return f"{settings['loss']}, no penalty{scaled}"
+    if "folds" in settings:
+        return f"{settings['loss']}, {settings['penalty']} penalty, alpha by {settings['folds']} folds{scaled}"
     strength = f"C {settings['C']:g}" if "C" in settings else f"alpha {settings['alpha']:g}"
     return f"{settings['loss']}, {settings['penalty']} penalty, {strength}{scaled}"
 

@@ -120,7 +120,7 @@ class Comparison:
             "variance / optimal",
             "seconds",
         )
-        rows = [{**row, "gap": "diverged" if row["diverged"] else formatted(row["gap"], 2)} for row in self.rows()]
+        rows = [{**row, "gap": "diverged" if row["diverged"] else row["gap"]} for row in self.rows()]
         cells = [tuple(row.values())[: len(header)] for row in rows]
         table = Table(
             "At the end",
