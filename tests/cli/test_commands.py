@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import importlib
 import io
 import json
 import lzma
@@ -88,7 +89,7 @@ def test_columns_of_very_different_scale_are_told(run, tmp_path):
 
 
 def test_warmup_leaves_nothing_to_compile_for_a_fit(run, files, monkeypatch):
-    from banditgrad.cli import warmup
+    warmup = importlib.import_module("banditgrad.cli.warmup")  # the package has the command under this name
 
     first = next(warmup.kinds())
     monkeypatch.setattr(warmup, "kinds", lambda: iter([first]))
@@ -352,7 +353,7 @@ def test_compare_where_there_is_nothing_to_learn(run, tmp_path):
     assert "uniform" in out
 
 
-@pytest.mark.parametrize("command", ["inspect", "fit", "predict", "compare", "demo", "paper"])
+@pytest.mark.parametrize("command", ["inspect", "fit", "predict", "compare", "demo", "paper", "warmup"])
 def test_help_has_examples(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0
