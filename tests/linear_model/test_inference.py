@@ -1,6 +1,7 @@
 """Standard errors beside those of statsmodels, where it is installed, and of plain formulas."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -34,6 +35,8 @@ def test_log_odds(rows):
     assert list(table.columns) == ["coefficient", "standard_error", "z", "p_value", "odds_ratio"]
     assert np.allclose(table["standard_error"], by_formula(X, p * (1 - p), np.zeros(4)))
     assert np.allclose(table["odds_ratio"], np.exp([*model.coef_[0], *model.intercept_]))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    assert list(BanditClassifier(**EXACT).fit(frame, y).summary(frame, y).index) == ["a", "b", "c", INTERCEPT]
     assert np.array_equal(model.summary(sp.csr_array(X), y)["coefficient"], table["coefficient"])
     sm = pytest.importorskip("statsmodels.api")
     theirs = sm.Logit(y.astype(float), sm.add_constant(X, prepend=False)).fit(disp=0, tol=1e-12)

@@ -225,6 +225,8 @@ class BanditCV(MetaEstimatorMixin, BaseEstimator):
         best = self._with_ratio(model, self.l1_ratio_).set_params(alpha=self.alpha_, warm_start=True)
         best.coef_, best.intercept_ = self.path_.coefs[k], self.path_.intercepts[k]
         best.fit(X, y, weights)
+        if hasattr(self, "feature_names_in_"):
+            best.feature_names_in_ = self.feature_names_in_
         self.best_estimator_ = best.set_params(warm_start=False)
         self.coef_, self.intercept_, self.n_iter_ = best.coef_, best.intercept_, best.n_iter_
 
@@ -245,6 +247,7 @@ class _Fold:
         self.X, self.y = X[test], y[test]
         self.weights = {} if weights is None else {"sample_weight": weights[test]}
         self.model = model
+        vars(model).pop("feature_names_in_", None)  # its rows are arrays here
 
     def score(self, scorer: Any, alpha: float, shift: Vector) -> float:
         self.fits.minimise(alpha, shift)

@@ -48,7 +48,8 @@ def coefficient_table(
             ridge[: X.shape[1]] *= model._scaling(X, weights).deviation ** 2
     names = [*getattr(model, "feature_names_in_", (f"x{j}" for j in range(X.shape[1])))]
     names += [INTERCEPT] if model.fit_intercept else []
-    margins = model._margins(X, offset)
+    margins = np.asarray(X @ np.atleast_2d(model.coef_).T + model.intercept_)
+    margins += 0.0 if offset is None else np.asarray(offset, np.float64)[:, None]
     coef = np.column_stack([np.atleast_2d(model.coef_), model.intercept_]) if model.fit_intercept else model.coef_
     errors = [_errors(model, design, y, s, z, ridge, names) for z in margins.T]
     classes = model.classes_.tolist() if len(errors) > 1 else None
