@@ -247,7 +247,8 @@ class _Fold:
         self.X, self.y = X[test], y[test]
         self.weights = {} if weights is None else {"sample_weight": weights[test]}
         self.model = model
-        vars(model).pop("feature_names_in_", None)  # its rows are arrays here
+        if hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_  # its rows are arrays here
 
     def score(self, scorer: Any, alpha: float, shift: Vector) -> float:
         self.fits.minimise(alpha, shift)
