@@ -95,7 +95,7 @@ $(READY): pyproject.toml
 
 $(TEST_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,tables,dask,torch,dev,torch-dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,tables,onnx,dask,torch,dev,torch-dev]"
 	touch $(TEST_READY)
 
 $(BENCH_READY): pyproject.toml Makefile

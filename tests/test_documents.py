@@ -42,7 +42,7 @@ def test_the_code_in_the_documents_runs(name, capsys, tmp_path, monkeypatch):
     if name == "README.md":
         printed = capsys.readouterr().out
         assert "Result(value=" in printed
-        assert "Mabs" in printed
+        assert "mabs: F = " in printed
 
 
 def test_the_page_on_own_parts_includes_the_examples():

@@ -19,7 +19,8 @@ HOMES = {  # the only parts that may import it
     "dask": {"dask"},
     "distributed": {"dask"},
     "matplotlib": {"report"},
-    "pandas": {"datasets"},
+    "onnx": {"linear_model"},
+    "pandas": {"_frames", "datasets"},
     "sklearn": {"cli", "dask", "linear_model"},
 }
 FILES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}

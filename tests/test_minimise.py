@@ -313,3 +313,21 @@ def test_mabs_beats_uniform_on_w8a(real_data):
         for name in ("Uniform", "Importance(smoothness)", "Mabs")
     }
     assert gap["Mabs"] < 0.5 * min(gap["Uniform"], gap["Importance(smoothness)"])
+
+
+def test_names_mean_what_the_objects_do(small_data):
+    X, y = small_data
+    named = bg.minimise(bg.Problem(X, y, "logistic"), "saga", "mabs", passes=3, seed=0)
+    objects = bg.minimise(bg.Problem(X, y, bg.Logistic()), bg.Saga(), bg.Mabs(), passes=3, seed=0)
+    assert np.array_equal(named.w, objects.w)
+    assert bg.Problem(X, y, "log_loss").loss == bg.Logistic()
+    assert bg.Problem(X, y, "squaredhinge").loss == bg.Problem(X, y, "squared_hinge").loss == bg.SquaredHinge()
+
+
+def test_a_history_as_a_frame(small_data):
+    X, y = small_data
+    history = bg.minimise(bg.Problem(X, y), "sgd", "uniform", passes=3, seed=0).history
+    assert list(history.to_frame().columns) == ["passes", "seconds", "value"]
+    assert history.to_frame()["value"].tolist() == history.value.tolist()
+    noted = bg.minimise(bg.Problem(X, y), "sgd", "uniform", passes=3, seed=0, record_variance=True).history
+    assert list(noted.to_frame().columns)[3:] == ["effective_variance", "optimal_variance", "uniform_variance"]

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditgrad._frames import as_frame
 from banditgrad.problem import Problem, effective_variance, optimal_variance
+from banditgrad.registry import make_sampler, make_solver
 from banditgrad.samplers import Auto, Sampler, Sampling, Uniform
 from banditgrad.solvers import Solver, automatic_solver
 from banditgrad.solvers.base import BAD_INDEX
@@ -49,6 +51,10 @@ class History:
     effective_variance: NDArray[np.float64] | None = None
     optimal_variance: NDArray[np.float64] | None = None
     uniform_variance: NDArray[np.float64] | None = None
+
+    def to_frame(self) -> Any:
+        """A pandas frame: a row for each record, a column for each of the above that was recorded."""
+        return as_frame({name: values for name, values in vars(self).items() if values is not None})
 
 
 @dataclass(frozen=True)
@@ -126,14 +132,14 @@ def minimise(
     Parameters
     ----------
     problem : Problem
-    solver : Solver or "auto"
-        `Saga`, `Sgd`, `Sqn`, ... or your own; "auto" is `SampledNewton`, or `ProxSvrg` for long dense rows of very
-        different length, for penalties without a closed form and for losses without `second_derivative`.
-        Neither has a step to choose.
-    sampler : Sampler or "auto"
-        `Mabs` is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not, or `Uniform`
-        where the solver does not ask it, as `SampledNewton` with the squared loss or few rows. The `sampling` of an
-        earlier `Result` over the same rows goes on from a copy with what it has learned.
+    solver : Solver or str
+        `Saga`, `Sgd`, `Sqn`, ... or your own, or a name: "saga", "proxsvrg", ...; "auto" is `SampledNewton`, or
+        `ProxSvrg` for long dense rows of very different length, for penalties without a closed form and for losses
+        without `second_derivative`. Neither has a step to choose.
+    sampler : Sampler or str
+        `Mabs`, or "mabs", is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not, or
+        `Uniform` where the solver does not ask it, as `SampledNewton` with the squared loss or few rows. The
+        `sampling` of an earlier `Result` over the same rows goes on from a copy with what it has learned.
         Solvers draw ahead, in blocks of 128 rows, or n/64 if these are fewer, or one batch if that is more: a draw does
         not know the feedback of up to two blocks before it yet, and the sampling of the result not that of the last.
     passes : float
@@ -162,9 +168,9 @@ def minimise(
     """
     _check(problem, passes, tol, time_limit, record_every)
     problem.check_rows()
-    chosen_solver: Solver = _chosen(solver, Solver, lambda: automatic_solver(problem), "solver")
+    chosen_solver: Solver = _chosen(solver, Solver, lambda: automatic_solver(problem), make_solver, "solver")
     automatic_sampler = Auto if chosen_solver.draws(problem) else Uniform
-    chosen_sampler = _resumed(sampler, problem) or _chosen(sampler, Sampler, automatic_sampler, "sampler")
+    chosen_sampler = _resumed(sampler, problem) or _chosen(sampler, Sampler, automatic_sampler, make_sampler, "sampler")
     open_ended = time_limit is not None or tol > 0.0
     run = _Run(problem, chosen_solver, chosen_sampler, passes, seed, w0, record_variance, open_ended)
     reason = Reason.PASSES_DONE
@@ -329,13 +335,13 @@ def _resumed(sampler: Any, problem: Problem) -> Sampling | None:
     return sampler
 
 
-def _chosen(value: Any, kind: type, automatic: Callable[[], Any], name: str) -> Any:
-    """What the user gave, or our choice for "auto"."""
-    if isinstance(value, str) and value == "auto":
-        return automatic()
+def _chosen(value: Any, kind: type, automatic: Callable[[], Any], by_name: Callable[[str], Any], role: str) -> Any:
+    """What the user gave, also by name, or our choice for "auto"."""
+    if isinstance(value, str):
+        return automatic() if value == "auto" else by_name(value)
     if not isinstance(value, kind):
         remedy = f" Did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
-        raise TypeError(f'minimise expects {name} to be a {kind.__name__} or "auto", got {value!r}.{remedy}')
+        raise TypeError(f"minimise expects {role} to be a {kind.__name__} or a name, got {value!r}.{remedy}")
     return value
 
 

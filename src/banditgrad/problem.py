@@ -12,6 +12,7 @@ from banditgrad._jit import bridge, check_part, compile_once, kernel, prefetch
 from banditgrad.certificate import column_curvatures, duality_gap
 from banditgrad.local_curvature import local_curvatures
 from banditgrad.losses import Logistic, Loss, has_kinks
+from banditgrad.losses.names import loss_named
 from banditgrad.objective import mean_term, penalty_cost
 from banditgrad.penalties import Penalty, Zero
 from banditgrad.rows import add, as_rows, check_in_place, dot, finite_norms, read_only, refuse_masked
@@ -155,9 +156,9 @@ class Problem:
         be changed while the problem is in use.
     y : array of shape (n,)
         Targets; classification losses expect -1 and +1.
-    loss : Loss
+    loss : Loss or str
         `Logistic`, `Hinge`, `SquaredHinge`, `ModifiedHuber`, `ComplementaryLogLog`; `Squared`, `Huber`, `Quantile`;
-        `Poisson`, `Gamma`, `Tweedie`; or your own.
+        `Poisson`, `Gamma`, `Tweedie`; a name, "logistic" or scikit-learn's "log_loss"; or your own.
     penalty : Penalty
         `Zero`, `L1`, `SquaredL2`, `ElasticNet`, or your own; its strength is the λ of the formula.
     sample_weight : array of shape (n,), optional
@@ -179,7 +180,8 @@ class Problem:
         offset: ArrayLike | None = None,
     ) -> None:
         traits = ("curvature", "slope_bound")
-        self.loss = check_part(Logistic() if loss is None else loss, Loss, "loss", also=traits)
+        loss = Logistic() if loss is None else loss_named(loss) if isinstance(loss, str) else loss
+        self.loss = check_part(loss, Loss, "loss", also=traits)
         self.penalty = check_part(Zero() if penalty is None else penalty, Penalty, "penalty")
         self.fit_intercept = bool(fit_intercept)
         rows, self.n, self.d = as_rows(X, self.fit_intercept)

@@ -6,18 +6,8 @@ A solver or sampler is called like its class, in lower case: "saga", "proxsvrg",
 from collections.abc import Mapping
 from typing import Any
 
-from banditgrad.losses import (
-    Gamma,
-    Hinge,
-    Huber,
-    Logistic,
-    ModifiedHuber,
-    Poisson,
-    Quantile,
-    Squared,
-    SquaredHinge,
-    Tweedie,
-)
+from banditgrad._names import look_up, shown
+from banditgrad.losses.names import make_loss
 from banditgrad.penalties import ElasticNet
 from banditgrad.samplers import (
     AdaOsmd,
@@ -36,6 +26,20 @@ from banditgrad.samplers import (
     Vrb,
 )
 from banditgrad.solvers import LSvrg, ProxSgd, ProxSvrg, S2gd, Saga, SampledNewton, Sgd, Solver, Sqn
+
+__all__ = [
+    "CLASSIFICATION_LOSSES",
+    "LOG_LINK_LOSSES",
+    "PENALTIES",
+    "REGRESSION_LOSSES",
+    "SAMPLERS",
+    "SOLVERS",
+    "make_loss",
+    "make_penalty",
+    "make_sampler",
+    "make_solver",
+    "name_of",
+]
 
 
 def name_of(part: Any) -> str:
@@ -75,54 +79,29 @@ def make_solver(solver: str | Solver, step_size: str | float = "auto") -> str | 
     unless a step is given, which `ProxSvrg` then takes."""
     if isinstance(solver, Solver):
         if step_size != "auto":
-            raise ValueError(f"step_size={step_size!r} is for solvers given by name. Pass it to {solver!r} itself.")
+            raise ValueError(
+                f"step_size={shown(step_size)} is for solvers given by name. Pass it to {solver!r} itself."
+            )
         return solver
-    kind = _look_up("solver", solver, SOLVERS, "a Solver")
+    kind = look_up("solver", solver, SOLVERS, "a Solver")
     if kind is None:
         return "auto" if step_size == "auto" else ProxSvrg(step_size)
     if kind is SampledNewton:
         if step_size != "auto":
-            raise ValueError(f'solver="{solver}" has no step_size, got {step_size!r}. Leave it at "auto".')
+            raise ValueError(f'solver="{solver}" has no step_size, got {shown(step_size)}. Leave it at "auto".')
         return SampledNewton()
     return kind(step_size=step_size)
 
 
 def make_sampler(sampler: str | Sampler) -> Sampler:
     """The sampler of that name, or the given one."""
-    return sampler if isinstance(sampler, Sampler) else _look_up("sampler", sampler, SAMPLERS, "a Sampler")()
+    return sampler if isinstance(sampler, Sampler) else look_up("sampler", sampler, SAMPLERS, "a Sampler")()
 
 
 def make_penalty(penalty: str | None, alpha: float, l1_ratio: float) -> ElasticNet:
     """All penalties as elastic nets: compiled loops then serve them all, and their closed forms go by the numbers."""
     if penalty not in PENALTIES:
-        raise ValueError(f"penalty must be one of {', '.join(map(repr, PENALTIES))}; got {penalty!r}.")
+        raise ValueError(f"penalty must be one of {', '.join(map(repr, PENALTIES))}; got {shown(penalty)}.")
     if penalty is None:
         return ElasticNet(0.0, 0.0)
     return ElasticNet(alpha, {"l1": 1.0, "l2": 0.0}.get(penalty, l1_ratio))
-
-
-def make_loss(loss: str, epsilon: float = 0.1, quantile: float = 0.5, power: float = 1.5) -> Any:
-    """The loss that scikit-learn calls so.
-
-    `epsilon` is where Huber's becomes linear, `power` that of Tweedie's variance.
-    """
-    losses: dict[str, Any] = {
-        "log_loss": Logistic,
-        "squared_hinge": SquaredHinge,
-        "hinge": Hinge,
-        "modified_huber": ModifiedHuber,
-        "squared_error": Squared,
-        "huber": lambda: Huber(epsilon),
-        "quantile": lambda: Quantile(quantile),
-        "poisson": Poisson,
-        "gamma": Gamma,
-        "tweedie": lambda: {1.0: Poisson, 2.0: Gamma}.get(power, lambda: Tweedie(power))(),
-    }
-    return _look_up("loss", loss, losses)()
-
-
-def _look_up(role: str, name: Any, known: Mapping[str, Any], other: str = "") -> Any:
-    if not isinstance(name, str) or name not in known:
-        names = ", ".join(f'"{each}"' for each in known)
-        raise ValueError(f"{role} must be one of {names}{f' or {other}' if other else ''}; got {name!r}.")
-    return known[name]

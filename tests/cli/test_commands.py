@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import importlib
 import io
 import json
 import lzma
@@ -59,6 +60,46 @@ def run(monkeypatch, capsys):
     return call
 
 
+def test_fit_chooses_alpha_and_prints_standard_errors(run, files):
+    words = ("--label", "bought", "--drop", "id", "--drop", "weight", "--standardize")
+    code, out, err = run("fit", files / "rows.csv", *words, "--cv", "3", "--alphas", "4", "--summary")
+    shown = " ".join(out.split())
+    assert code == 0, err
+    assert "alpha by 3 folds, columns standardised" in shown
+    assert "by 3 folds: accuracy" in shown
+    assert "standard error" in shown
+    assert "odds ratio" in shown
+    code, out, _ = run("fit", files / "rows.csv", *words, "--C", "2", "--summary", "--json")
+    found = json.loads(out)
+    assert [row["feature"] for row in found["summary"]] == [*(f"f{j}" for j in range(12)), "(intercept)"]
+    assert found["settings"]["C"] == 2.0
+    _, _, err = run("fit", files / "rows.csv", *words, "--penalty", "l1", "--summary")
+    assert "No summary." in err
+
+
+def test_columns_of_very_different_scale_are_told(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 2)) * [1e-3, 1e4], columns=["small", "large"])
+    frame.assign(y=np.where(frame["small"] > 0, "a", "b")).to_csv(tmp_path / "d.csv", index=False)
+    _, out, _ = run("fit", tmp_path / "d.csv", "--json")
+    assert "entries of 'large' are about" in json.loads(out)["notes"][0]
+    _, out, _ = run("fit", tmp_path / "d.csv", "--json", "--standardize")
+    assert json.loads(out)["notes"] == []
+    assert json.loads(out)["train"]["accuracy"] == 1.0
+
+
+def test_warmup_leaves_nothing_to_compile_for_a_fit(run, files, monkeypatch):
+    warmup = importlib.import_module("banditgrad.cli.warmup")  # the package has the command under this name
+
+    first = next(warmup.kinds())
+    monkeypatch.setattr(warmup, "kinds", lambda: iter([first]))
+    code, out, _ = run("warmup")
+    assert code == 0
+    assert "classes from dense rows" in out
+    _, out, _ = run("warmup", "--json")
+    assert json.loads(out)["seconds_compiling"] == {"classes from dense rows": 0.0}
+
+
 @pytest.mark.parametrize("name", ["rows", "rows.gz", "rows.bz2", "rows.xz"])
 def test_inspect_reads_svmlight(run, files, name):
     code, out, _ = run("inspect", files / name)
@@ -75,6 +116,9 @@ def test_inspect_as_json(run, files):
     assert found["near_optimum"]["perfect_gain"] >= found["near_optimum"]["importance_gain"] * (1 - 1e-9)
     assert found["worth_it"] in ("yes", "a little", "no")
     assert found["solver"] == "samplednewton"
+    assert [race["solver"] for race in found["races"]] == ["samplednewton", "proxsvrg", "proxsvrg"]
+    assert 0.0 < found["half"] <= 0.5
+    assert list(found["classes"]) == ["no", "yes"]  # the larger first
 
 
 def test_fit_and_predict_a_table(run, files, tmp_path):
@@ -309,7 +353,7 @@ def test_compare_where_there_is_nothing_to_learn(run, tmp_path):
     assert "uniform" in out
 
 
-@pytest.mark.parametrize("command", ["inspect", "fit", "predict", "compare", "demo", "paper"])
+@pytest.mark.parametrize("command", ["inspect", "fit", "predict", "compare", "demo", "paper", "warmup"])
 def test_help_has_examples(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0

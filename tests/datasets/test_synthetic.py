@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import banditgrad as bg
-from banditgrad.datasets import make_imbalanced, make_tau
+from banditgrad.datasets import make_borderline, make_imbalanced, make_tau
 
 
 @pytest.mark.parametrize("tau", [3.7, 10.0, 83.9, 100.9])
@@ -106,3 +106,38 @@ def test_seeds_decide_everything():
 def test_make_imbalanced_names_wrong_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_imbalanced(**({"n": 100, "d": 30} | arguments))
+
+
+def test_borderline_rows_are_as_long_as_others_and_lack_what_gives_the_class_away():
+    X, y = make_borderline(1000, 50, 8, borderline=0.02, seed=3)
+    told = X[:, [0, 1]].toarray()
+    few = ~told.any(axis=1)
+    assert few.sum() == 20
+    assert np.allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1.0)
+    assert np.array_equal(told[:, 0] > 0, (y > 0) & ~few)
+    assert np.array_equal(told[:, 1] > 0, (y < 0) & ~few)
+    assert set(np.diff(X.indptr)[few]) == {7}
+    assert set(np.diff(X.indptr)[~few]) == {8}
+    again, _ = make_borderline(1000, 50, 8, borderline=0.02, seed=3)
+    assert np.array_equal(again.data, X.data)
+    assert bg.Problem(X, y).tau == pytest.approx(1.0)
+
+
+def test_only_a_bandit_finds_the_borderline_rows():
+    X, y = make_borderline(3000, 60, 8, borderline=0.02, seed=0)
+    problem = bg.Problem(X, y, "logistic", bg.SquaredL2(1e-4))
+    ratios = {}
+    for sampler in ("importance", "auto"):
+        history = bg.minimise(problem, "sgd", sampler, passes=8, seed=0, record_variance=True).history
+        ratios[sampler] = history.effective_variance[-1] / history.uniform_variance[-1]
+    assert ratios["importance"] == pytest.approx(1.0)
+    assert ratios["auto"] < 0.3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"borderline": 0.0}, "borderline must be above 0"), ({"signal": -1.0}, "signal must"), ({"d": 2}, "d must be")],
+)
+def test_make_borderline_names_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_borderline(**{"n": 100, "d": 30, **arguments})

@@ -1,6 +1,7 @@
 """Paths of penalties, and estimators that choose from them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LassoCV
@@ -166,3 +167,11 @@ def test_patience_ends_a_path_that_has_peaked(cancer):
 def test_bad_choices_are_named(cancer, wrong, message):
     with pytest.raises(ValueError, match=message):
         BanditClassifierCV(**wrong).fit(*cancer)
+
+
+def test_frames_keep_their_names(cancer):
+    X, y = cancer
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
+    found = BanditClassifierCV(alphas=3, cv=2, random_state=0).fit(frame, y)  # a warning would be an error here
+    assert found.best_estimator_.feature_names_in_.tolist() == list(frame.columns)
+    assert found.predict(frame).shape == y.shape

@@ -126,7 +126,7 @@ def test_warm_start_where_zero_is_the_minimiser(rows):
 
 def test_a_warning_says_what_to_do(rows):
     X, y = rows
-    with pytest.warns(ConvergenceWarning, match="max_iter=2 passes and the gradient is .*StandardScaler"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 passes and the gradient is .*standardize=True"):
         BanditClassifier(max_iter=2, tol=1e-10).fit(X, y)
     BanditClassifier(max_iter=2, tol=None).fit(X, y)  # asked for two passes, made two passes
 

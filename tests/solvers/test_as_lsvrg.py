@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from banditgrad.solvers.reduced import GeometricBins
 
 import banditgrad as bg
 import reference
 from banditgrad._random import new_stream
 from banditgrad.minimise import _two_seeds
-from banditgrad.solvers.reduced import GeometricBins
 from iterates import last_iterate
 from samplers.test_rules import descend
 from solvers.test_reduced import lengths_of

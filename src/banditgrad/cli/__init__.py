@@ -18,6 +18,7 @@ from banditgrad.cli.fit import fit
 from banditgrad.cli.inspect import inspect
 from banditgrad.cli.predict import predict
 from banditgrad.cli.screen import never_fail_to_encode
+from banditgrad.cli.warmup import warmup
 
 app = typer.Typer(
     name="banditgrad",
@@ -49,6 +50,7 @@ app.command()(fit)
 app.command()(predict)
 app.command()(compare)
 app.command()(demo)
+app.command()(warmup)
 
 
 def main() -> None:

@@ -18,10 +18,21 @@ def compare(
     data: options.DataFiles,
     samplers: Annotated[
         str,
-        typer.Option("--samplers", callback=options.list_of(SAMPLERS), help=f"Some of {', '.join(SAMPLERS)}."),
+        typer.Option(
+            "--samplers",
+            callback=options.list_of(SAMPLERS),
+            help=f"Some of {', '.join(SAMPLERS)}.",
+            **options.complete_list(SAMPLERS),
+        ),
     ] = "uniform,importance,mabs,auto",
     solvers: Annotated[
-        str, typer.Option("--solvers", callback=options.list_of(SOLVERS), help=f"Some of {', '.join(SOLVERS)}.")
+        str,
+        typer.Option(
+            "--solvers",
+            callback=options.list_of(SOLVERS),
+            help=f"Some of {', '.join(SOLVERS)}.",
+            **options.complete_list(SOLVERS),
+        ),
     ] = "sgd,proxsvrg",
     out: Annotated[
         Path, typer.Option("--out", help="Folder for figures and report.", metavar="DIR", file_okay=False)
@@ -41,6 +52,7 @@ def compare(
     penalty: options.PenaltyName = "l2",
     alpha: options.Alpha = 1e-4,
     l1_ratio: options.L1Ratio = 0.15,
+    standardize: options.Standardize = False,
     positive: Positive = None,
     seed: options.Seed = 0,
     scheduler: cluster.Scheduler = None,
@@ -62,13 +74,14 @@ def compare(
     file = inputs.read_data(data, reading, features)
     loss = inputs.choose_loss(file, loss)
     inputs.expect_folder(out)
-    problem = inputs.problem_of(file, loss, positive, penalty, alpha, l1_ratio)
+    problem = inputs.problem_of(file, loss, positive, penalty, alpha, l1_ratio, standardize)
     settings = {
         "data": file.origin,
         "loss": loss,
         "penalty": penalty,
         "alpha": alpha,
         **({"l1_ratio": l1_ratio} if penalty == "elasticnet" else {}),
+        **({"standardize": True} if standardize else {}),
         **({"label": label} if label else {}),
         **({"positive": positive} if positive else {}),
         "passes": passes,
@@ -133,6 +146,7 @@ def run_and_show(
                 "settings": settings,
                 "minimum": found.best,
                 "runs": found.rows(),
+                "verdict": found.verdict,
                 "report": str(page),
                 "figures": [str(path) for path in figures],
                 "interrupted": found.interrupted,
@@ -140,6 +154,7 @@ def run_and_show(
         )
     else:
         _show(found)
+        screen.out.print(found.verdict)
         beside = ", with figures and CSV files beside it" if figures else ""
         screen.out.print(f"Report: {screen.escape(str(page))}{beside}")
         if remark:

@@ -12,9 +12,11 @@ from banditgrad.cli import inputs, options, outcome, screen
 from banditgrad.registry import CLASSIFICATION_LOSSES, SAMPLERS, SOLVERS
 
 INTERRUPTED = 130
+ALPHA = 1e-4
 
 
 def fit(
+    context: typer.Context,
     data: options.DataFiles,
     test: Annotated[
         str | None, typer.Option("--test", help="Data to measure the model on.", **options.OtherData)
@@ -48,7 +50,14 @@ def fit(
     quantile: options.Quantile = 0.5,
     power: options.Power = 1.5,
     penalty: options.PenaltyName = "l2",
-    alpha: options.Alpha = 1e-4,
+    alpha: options.Alpha = ALPHA,
+    c: options.C = None,
+    cv: Annotated[
+        int | None,
+        typer.Option("--cv", min=2, help="Choose alpha by cross-validation with so many folds.", metavar="FOLDS"),
+    ] = None,
+    alphas: Annotated[int, typer.Option("--alphas", min=1, help="How many strengths --cv tries.")] = 30,
+    standardize: options.Standardize = False,
     l1_ratio: options.L1Ratio = 0.15,
     solver: Annotated[
         str,
@@ -77,7 +86,10 @@ def fit(
     ] = 1e-6,
     intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Whether to fit one.")] = True,
     balanced: Annotated[bool, typer.Option("--balanced", help="Let all classes count the same.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", help="Threads for more than two classes.")] = -1,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print every coefficient with its standard error, for l2 and no penalty.")
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", help="Threads for more than two classes, or for folds.")] = -1,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
@@ -93,12 +105,20 @@ def fit(
 
     `banditgrad fit visits.csv --label bought --test later.csv --balanced`
 
+    `banditgrad fit visits.csv --label bought --standardize --cv 5 --penalty l1`
+
     `banditgrad fit 'clicks/*.parquet' --label clicked --test-size 0.2 --out clicks.json`
 
     `zcat kddcup.data.gz | banditgrad fit - --label last`
     """
     from banditgrad.linear_model import BanditClassifier, BanditRegressor, save_model
 
+    source = context.get_parameter_source("alpha")
+    alpha_given = source is not None and source.name != "DEFAULT"
+    if [alpha_given, c is not None, cv is not None].count(True) > 1:
+        raise typer.BadParameter("--alpha, --C and --cv all say how strong the penalty is: pass one of them.")
+    if cv is not None and penalty == "none":
+        raise typer.BadParameter("--cv chooses the strength of a penalty, and with --penalty none there is none.")
     if test is not None and test_size is not None:
         raise typer.BadParameter("--test and --test-size: pass one of them.")
     if step_size is not None and not 0.0 < step_size < np.inf:
@@ -120,6 +140,7 @@ def fit(
         "max_iter": max_iter,
         "tol": tol,
         "fit_intercept": intercept,
+        "standardize": standardize,
         "random_state": seed,
         "n_jobs": jobs,
     }
@@ -129,6 +150,10 @@ def fit(
         settings["class_weight"] = "balanced"
     if not classify:
         settings |= {"quantile": quantile, "power": power}
+        if c is not None:
+            raise typer.BadParameter(f"--C is for classes; the loss here is {loss}. Pass --alpha.")
+    elif c is not None:
+        settings |= {"C": c}
     model = (BanditClassifier if classify else BanditRegressor)(**settings)
     other = None
     if test is not None:
@@ -136,10 +161,13 @@ def fit(
         inputs.expect_labels(other, file, classify)
     elif test_size is not None:
         file, other = inputs.split(file, test_size, classify, seed)
-    results = outcome.decided(file, other, settings)
+    results = outcome.decided(file, other, settings if cv is None else settings | {"folds": cv})
     if not json:
         outcome.show_decisions(results)
-    run = _train(model, file, classify)
+    run: dict[str, Any] = {}
+    if cv is not None:
+        model, run = _choose_strength(model, cv, alphas, file)
+    run |= _train(model, file, classify, run.get("seconds_compiling", 0.0))
     if file.encoding is not None:
         model.feature_names_in_ = np.array(file.encoding.names, dtype=object)
         model.encoding_ = file.encoding
@@ -147,6 +175,8 @@ def fit(
         model.zero_based_ = file.zero_based
     results |= outcome.measured(model, file, other)
     results |= {"model": None if out is None else str(save_model(model, out)), **run}
+    if summary:
+        _add_summary(results, model, file)
     if json:
         screen.print_json(results)
     else:
@@ -155,7 +185,48 @@ def fit(
         raise typer.Exit(INTERRUPTED)
 
 
-def _train(model: Any, file: inputs.Data, classify: bool) -> dict[str, Any]:
+def _choose_strength(model: Any, folds: int, alphas: int, file: inputs.Data) -> tuple[Any, dict[str, Any]]:
+    """The model with alpha chosen by cross-validation, and what there is to tell of the choice."""
+    from banditgrad.linear_model import BanditClassifierCV, BanditRegressorCV
+
+    kind = BanditClassifierCV if hasattr(model, "class_weight") else BanditRegressorCV
+    shared = kind().get_params().keys() & model.get_params().keys()
+    chooser = kind(**{name: getattr(model, name) for name in shared}).set_params(cv=folds, alphas=alphas)
+    begin = time.perf_counter()
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        screen.working(f"choosing alpha by {folds} folds"),
+        screen.compiling() as compiled,
+    ):
+        warnings.simplefilter("always")
+        chooser.fit(file.X, file.y, sample_weight=file.weights)
+    path, k = chooser.path_, int(np.flatnonzero(chooser.path_.alphas == chooser.alpha_)[0])
+    about = {
+        "folds": folds,
+        "alpha": chooser.alpha_,
+        "tried": len(path.alphas),
+        "weakest": float(path.alphas[-1]),
+        "strongest": float(path.alphas[0]),
+        "measure": "accuracy" if hasattr(chooser, "classes_") else "R²" if model.loss == "squared_error" else "score",
+        "score": chooser.best_score_,
+        "standard_error": float(path.standard_errors[k]),
+        "seconds": time.perf_counter() - begin - compiled(),
+        "remarks": sorted({str(warning.message) for warning in caught}),
+    }
+    return model.set_params(alpha=chooser.alpha_), {"cv": about, "seconds_compiling": compiled()}
+
+
+def _add_summary(results: dict[str, Any], model: Any, file: inputs.Data) -> None:
+    """The coefficients with their standard errors, or why there are none."""
+    try:
+        table = inputs.call(lambda X: model.summary(X, file.y, file.weights), file)
+    except ValueError as error:
+        results["remarks"].append(f"No summary. {error}")
+    else:
+        results["summary"] = table.rename_axis("feature").reset_index().to_dict("records")
+
+
+def _train(model: Any, file: inputs.Data, classify: bool, compiled_before: float) -> dict[str, Any]:
     """Fit; the seconds without those of the compiler, what it warned of, and whether Ctrl-C ended it."""
     interrupted = False
     classes = np.unique(file.y).size if classify else 1
@@ -177,7 +248,7 @@ def _train(model: Any, file: inputs.Data, classify: bool) -> dict[str, Any]:
             model.set_params(callback=None)
     return {
         "seconds": time.perf_counter() - begin - compiled(),
-        "seconds_compiling": compiled(),
+        "seconds_compiling": compiled_before + compiled(),
         "remarks": [str(warning.message) for warning in caught],
         "interrupted": interrupted,
     }

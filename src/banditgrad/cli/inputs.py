@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import typer
 from numpy.typing import NDArray
 
@@ -19,6 +20,7 @@ from banditgrad.datasets.tables import find_label
 from banditgrad.problem import Problem
 from banditgrad.registry import CLASSIFICATION_LOSSES, LOG_LINK_LOSSES, REGRESSION_LOSSES, make_loss, make_penalty
 
+SCALES_APART = 1e4  # times the smallest column, from where it is worth a word
 MOST_CLASSES = 30  # labels that are whole numbers and not more than so many are taken as classes
 
 
@@ -228,14 +230,45 @@ def by_size(y: NDArray[Any]) -> dict[str, int]:
 def in_shares(classes: Mapping[str, int], most: int = 8) -> str:
     """Classes in words, the largest first."""
     n = sum(classes.values())
-    shares = [f"{name} {_percent(count / n)}" for name, count in classes.items()]
-    rest = f", and {len(shares) - most} with {_percent(sum(list(classes.values())[most:]) / n)}"
+    shares = [f"{name} {percent(count / n)}" for name, count in classes.items()]
+    rest = f", and {len(shares) - most} with {percent(sum(list(classes.values())[most:]) / n)}"
     return f"{len(shares)} classes: {', '.join(shares[:most])}{rest if len(shares) > most else ''}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """With as many digits as it takes not to be 0."""
     return f"{share:.1%}" if share >= 1e-3 else f"{100 * share:.1g}%"
+
+
+def scale_notes(data: Data) -> list[str]:
+    """What there is to say of columns in very different units."""
+    sizes = _sizes(data.X)
+    used = np.flatnonzero(sizes)
+    if used.size < 2:
+        return []
+    small, large = (used[at] for at in (sizes[used].argmin(), sizes[used].argmax()))
+    if sizes[large] <= SCALES_APART * sizes[small]:
+        return []
+    first = 0 if data.zero_based else 1
+    small_name, large_name = (
+        repr(data.names[j]) if data.names is not None else f"feature {j + first}" for j in (small, large)
+    )
+    return [
+        f"Columns differ by {sizes[large] / sizes[small]:.0e} in scale: entries of {large_name} are about "
+        f"{sizes[large]:.2g}, those of {small_name} {sizes[small]:.2g}. A penalty holds down what is small; "
+        "--standardize treats all alike."
+    ]
+
+
+def _sizes(X: Any) -> NDArray[np.float64]:
+    """The root of the mean square of each column's entries that are not zero."""
+    if sp.issparse(X):
+        counts = np.bincount(X.indices, X.data != 0.0, minlength=X.shape[1])
+        squares = np.bincount(X.indices, np.square(X.data, dtype=np.float64), minlength=X.shape[1])
+    else:
+        counts = np.count_nonzero(X, axis=0)
+        squares = np.einsum("ij,ij->j", X, X)
+    return np.asarray(np.sqrt(squares / np.maximum(counts, 1)))
 
 
 def expect_labels(other: Data, data: Data, classify: bool) -> None:
@@ -357,7 +390,14 @@ def as_targets(data: Data, loss: str, positive: str | None) -> NDArray[np.float6
     return np.where(data.y == chosen, 1.0, -1.0)
 
 
-def problem_of(data: Data, loss: str, positive: str | None, penalty: str, alpha: float, l1_ratio: float) -> Problem:
+def problem_of(
+    data: Data, loss: str, positive: str | None, penalty: str, alpha: float, l1_ratio: float, standardize: bool = False
+) -> Problem:
     """The problem that the options describe, with an intercept."""
+    X = data.X
+    if standardize:
+        from banditgrad.linear_model.scaling import learn_scaling
+
+        X = learn_scaling(X, None, centred=True).apply(X)
     part = make_penalty(None if penalty == "none" else penalty, alpha, l1_ratio)
-    return Problem(data.X, as_targets(data, loss, positive), make_loss(loss), part, fit_intercept=True)
+    return Problem(X, as_targets(data, loss, positive), make_loss(loss), part, fit_intercept=True)

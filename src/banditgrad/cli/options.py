@@ -20,6 +20,18 @@ def complete(names: Iterable[str]) -> dict[str, Any]:
     return {"autocompletion": lambda incomplete: [name for name in known if name.startswith(incomplete.lower())]}
 
 
+def complete_list(names: Iterable[str]) -> dict[str, Any]:
+    """Likewise for values with commas between them: what may come after the last comma."""
+    known = [str(name).lower() for name in names]
+
+    def offers(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        taken = before.split(",")
+        return [f"{before}{comma}{name}" for name in known if name.startswith(last.lower()) and name not in taken]
+
+    return {"autocompletion": offers}
+
+
 def complete_data(incomplete: str) -> list[str]:
     """Files, folders and the sets that are known by name."""
     paths = sorted(Path(path) for path in glob(f"{escape(incomplete)}*"))
@@ -82,7 +94,17 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives th
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]
 Alpha = Annotated[
     float,
-    typer.Option("--alpha", min=0.0, help="λ, the strength of the penalty; 1/(n C) for those who think in C."),
+    typer.Option("--alpha", min=0.0, help="λ, the strength of the penalty."),
+]
+C = Annotated[
+    float | None,
+    typer.Option("--C", help="In place of --alpha, for those who think in C: alpha is 1/(n C). For classes."),
+]
+Standardize = Annotated[
+    bool,
+    typer.Option(
+        "--standardize", help="Let the penalty see columns of deviation 1; coefficients stay in the columns' own units."
+    ),
 ]
 L1Ratio = Annotated[float, typer.Option("--l1-ratio", min=0.0, max=1.0, help="Share of l1 in elasticnet.")]
 

@@ -24,7 +24,11 @@ def decided(file: inputs.Data, other: inputs.Data | None, settings: dict[str, An
         "features": file.X.shape[1],
         "settings": settings,
         "task": "regression",
-        "notes": [*file.notes, *(other.notes if other is not None else ())],
+        "notes": [
+            *file.notes,
+            *(other.notes if other is not None else ()),
+            *(() if settings["standardize"] else inputs.scale_notes(file)),
+        ],
     }
     if settings["loss"] in CLASSIFICATION_LOSSES:
         results |= {"task": "classification", "classes": inputs.by_size(file.y)}
@@ -110,11 +114,21 @@ def show_decisions(results: dict[str, Any]) -> None:
             ("data", f"{results['data']}: {rows}"),
             ("features", _features(results)),
             ("task", _task(results)),
-            ("model", f"{settings['loss']}, {settings['penalty'] or 'no'} penalty, alpha {settings['alpha']:g}"),
+            ("model", _model(settings)),
         ]
     )
     for note in results["notes"]:
         screen.note(note)
+
+
+def _model(settings: dict[str, Any]) -> str:
+    scaled = ", columns standardised" if settings["standardize"] else ""
+    if settings["penalty"] is None:
+        return f"{settings['loss']}, no penalty{scaled}"
+    if "folds" in settings:
+        return f"{settings['loss']}, {settings['penalty']} penalty, alpha by {settings['folds']} folds{scaled}"
+    strength = f"C {settings['C']:g}" if "C" in settings else f"alpha {settings['alpha']:g}"
+    return f"{settings['loss']}, {settings['penalty']} penalty, {strength}{scaled}"
 
 
 def _features(results: dict[str, Any]) -> str:
@@ -138,6 +152,7 @@ def show(results: dict[str, Any]) -> None:
     beside = f", after {compiled:.1f} s of compiling" if compiled >= 0.05 else ""
     screen.facts(
         [
+            *([("alpha", _chosen(results["cv"]))] if "cv" in results else []),
             ("trained", f"{results['seconds']:.2f} s, {results['passes']} passes of {results['solver']}{beside}"),
             ("objective", f"{results['objective']:.8g}"),
             ("non-zeros", f"{results['nonzeros']:,} of {results['coefficients']:,} coefficients"),
@@ -153,13 +168,23 @@ def show(results: dict[str, Any]) -> None:
     screen.table(("", *names), rows)
     if len(results.get("by_class", ())) <= TABLE_CLASSES:
         _show_classes(results)
-    _show_largest(results["largest"])
+    if "summary" in results:
+        _show_summary(results["summary"])
+    else:
+        _show_largest(results["largest"])
     if results["model"]:
         screen.out.print(f"Model written to {screen.escape(results['model'])}")
     for remark in results["remarks"]:
         screen.note(remark)
     if results["interrupted"]:
         screen.note("this is what was reached by then.", "Interrupted")
+
+
+def _chosen(cv: dict[str, Any]) -> str:
+    return (
+        f"{cv['alpha']:.3g}, the best of {cv['tried']} from {cv['strongest']:.3g} to {cv['weakest']:.3g} by "
+        f"{cv['folds']} folds: {cv['measure']} {cv['score']:.4g} ± {cv['standard_error']:.1g}; {cv['seconds']:.2f} s"
+    )
 
 
 def _bought(solver: str, ratio: float) -> str:
@@ -188,6 +213,16 @@ def _show_classes(results: dict[str, Any]) -> None:
             )
             for name, each in results["by_class"].items()
         ],
+    )
+
+
+def _show_summary(rows: list[dict[str, Any]]) -> None:
+    words = [name for name in ("feature", "class") if name in rows[0]]
+    numbers = [name for name in rows[0] if name not in words]
+    screen.table(
+        [name.replace("_", " ") for name in (*words, *numbers)],
+        [(*(str(row[name]) for name in words), *(screen.number(row[name]) for name in numbers)) for row in rows],
+        left=len(words),
     )
 
 

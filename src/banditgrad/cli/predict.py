@@ -40,9 +40,17 @@ def predict(
     """
     from banditgrad.linear_model import BanditClassifier, load_model
 
-    fitted = load_model(model)
+    try:
+        fitted = load_model(model)
+    except ValueError as error:
+        if len(data) == 1 and _is_model(data[0]):
+            raise typer.BadParameter(f"The model comes first: banditgrad predict {data[0]} {model}") from None
+        raise error
     if proba and not (isinstance(fitted, BanditClassifier) and hasattr(fitted, "predict_proba")):
-        raise ValueError(f"{model} gives no probabilities: its loss is {fitted.loss}. --proba needs log_loss.")
+        raise ValueError(
+            f"{model} gives no probabilities: its loss is {fitted.loss}. --proba needs a model of log_loss or "
+            "modified_huber."
+        )
     reading = inputs.Reading(label, sep=sep, header=header, na=na)
     file = inputs.read_like(
         data,
@@ -66,6 +74,16 @@ def predict(
         screen.print_json({**columns, "out": None if out is None else str(out)})
     elif out is None:
         print(_csv(columns), end="")
+
+
+def _is_model(path: str) -> bool:
+    from banditgrad.linear_model import load_model
+
+    try:
+        load_model(path)
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 def _csv(columns: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "print_json",
     "table",
     "training",
+    "watch_compiler",
     "working",
 ]
 

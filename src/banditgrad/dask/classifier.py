@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 
 from banditgrad.dask.backend import thread_given_back
 from banditgrad.dask.fitting import OnDask
 from banditgrad.linear_model import classifier as local
+from banditgrad.linear_model.availability import available_if
 from banditgrad.minimise import Progress
 from banditgrad.samplers import Sampler
 from banditgrad.solvers import Solver

@@ -32,6 +32,10 @@ _OTHERS = (
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook. Save the sheet as CSV"),
     (b"\x93NUMPY", "a NumPy array. Use it from Python, or save it as CSV with numpy.savetxt"),
     (b"\x89HDF", "an HDF5 file. Use it from Python, or save the table as CSV or Parquet"),
+    (
+        b'{"format": "banditgrad model"',
+        "a model of `banditgrad fit`, no data. To use it: banditgrad predict MODEL DATA",
+    ),
     (b"{", "JSON. Save the table as CSV or Parquet, with a column for each feature"),
     (b"[", "JSON. Save the table as CSV or Parquet, with a column for each feature"),
     (b"<", "a web page or XML. Perhaps a download failed"),

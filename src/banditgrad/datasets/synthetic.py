@@ -1,4 +1,4 @@
-"""Sets that are generated: the paper's ridge regression, and sparse imbalanced classification of any size."""
+"""Sets that are generated: the paper's ridge regression, sparse imbalanced classes, and rows most of which are easy."""
 
 import math
 from typing import Any
@@ -122,6 +122,70 @@ def make_imbalanced(
     indptr = np.arange(0, n * k + 1, k, dtype=np.int32)
     X = sp.csr_array((data.reshape(-1), indices.reshape(-1), indptr), shape=(n, d))
     X.has_canonical_format = True
+    return X, y
+
+
+def make_borderline(
+    n: int,
+    d: int,
+    nonzeros_per_row: int = 20,
+    *,
+    borderline: float = 0.01,
+    signal: float = 3.0,
+    seed: Any = 0,
+) -> tuple[Any, NDArray[np.float64]]:
+    """Sparse rows of equal norm, most of which are soon learned: what is left to learn is in a few, and nothing that
+    is known beforehand tells which.
+
+    Feature 0 or 1, with the value `signal`, gives a row's class away, half of the rows each; the other features are one
+    of each of `nonzeros_per_row` - 1 groups of equal size, uniform on (0, 1]. Borderline rows have the latter alone:
+    y_i = +1 where <x_i, β> + e_i is above its median, with β normal and an error e_i of half the spread. In the end all
+    rows are scaled to norm 1: smoothness constants are equal, and importance sampling is uniform sampling.
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and features.
+    nonzeros_per_row : int
+        Entries of a row, one fewer where it is borderline; from 2 to d - 1.
+    borderline : float
+        The share of borderline rows, above 0 and below 1; rounded so that both kinds occur.
+    signal : float
+        The feature that gives the class away, before rows are scaled; above 0.
+    seed : int, SeedSequence or numpy.random.Generator
+        Same seed, same bits.
+
+    Returns
+    -------
+    X : scipy.sparse.csr_array of float64, with sorted int32 indices
+    y : array of -1.0 and +1.0
+    """
+    _check_count("n", n, 4)
+    _check_count("d", d, 3)
+    _check_count("nonzeros_per_row", nonzeros_per_row, 2, d - 1)
+    if not 0.0 < borderline < 1.0:
+        raise ValueError(f"borderline must be above 0 and below 1, got {borderline}.")
+    if not 0.0 < signal < math.inf:
+        raise ValueError(f"signal must be above 0 and finite, got {signal}.")
+    rng = np.random.default_rng(seed)
+    k = nonzeros_per_row - 1
+    bounds = 2 + np.arange(k + 1) * (d - 2) // k
+    weak = rng.integers(bounds[:-1], bounds[1:], (n, k), dtype=np.int32)
+    u = 1.0 - rng.random((n, k))
+    scores = np.einsum("ij,ij->i", u, rng.standard_normal(d)[weak])
+    scores += 0.5 * scores.std() * rng.standard_normal(n)
+    few = rng.permutation(n)[: min(max(round(borderline * n), 1), n - 1)]
+    y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+    y[few] = np.where(scores[few] > np.median(scores[few]), 1.0, -1.0)
+    strong = np.full(n, signal)
+    strong[few] = 0.0
+    indices = np.hstack([(y < 0.0).astype(np.int32)[:, None], weak])
+    data = np.hstack([strong[:, None], u])
+    data /= np.linalg.norm(data, axis=1)[:, None]
+    X = sp.csr_array(
+        (data.ravel(), indices.ravel(), np.arange(0, n * (k + 1) + 1, k + 1, dtype=np.int32)), shape=(n, d)
+    )
+    X.eliminate_zeros()
     return X, y
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,16 +21,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from banditgrad._names import shown
+from banditgrad.linear_model.early_stopping import HeldOut, split_rows
+from banditgrad.linear_model.export import to_onnx, to_sklearn
+from banditgrad.linear_model.inference import coefficient_table
+from banditgrad.linear_model.scaling import Scaling, learn_scaling
 from banditgrad.linear_model.stream import new_memory, one_pass, recalled
 from banditgrad.linear_model.variance import VarianceRatio
 from banditgrad.minimise import Progress, Reason, Result, minimise
+from banditgrad.penalties import Zero
 from banditgrad.problem import Problem
 from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver, name_of
 from banditgrad.schedules import ShiftedInverseTime
-from banditgrad.solvers import ProxSgd, Solver
+from banditgrad.solvers import ProxSgd, Sgd, Solver
 
 Vector = NDArray[np.float64]
 
+ALPHA = 1e-4  # where neither alpha nor C is given
 # Smaller data is worth a copy as float64 with 32-bit indices: fewer kernels to compile.
 SMALL_BYTES = 2**26
 LOOK_EVERY = 0.2  # seconds between two looks for Ctrl-C while threads work
@@ -61,18 +69,39 @@ class BanditLinearModel(BaseEstimator):
         """Before any work: errors that name the parameter."""
         if self.loss not in self._losses:
             names = " or ".join(f'"{name}"' for name in self._losses)
-            raise ValueError(f"{type(self).__name__} expects loss={names}, got {self.loss!r}.")
+            raise ValueError(f"{type(self).__name__} expects loss={names}, got {shown(self.loss)}.")
         self._expect_number("alpha", 0.0, math.inf)
         self._expect_number("l1_ratio", 0.0, 1.0)
+        if getattr(self, "C", None) is not None:
+            self._check_c()
         if hasattr(self, "epsilon"):
             self._expect_number("epsilon", 0.0, math.inf)
             self._expect_number("quantile", 0.0, 1.0)
             self._expect_number("power", 1.0, 2.0)
         self._loss()
+        self._check_held_out()
         if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
+            raise ValueError(f"max_iter must be a whole number of at least 1, got {shown(self.max_iter)}.")
         if self.tol is not None:
             self._expect_number("tol", 0.0, math.inf)
+
+    def _check_c(self) -> None:
+        self._expect_number("C", 0.0, math.inf)
+        if not self.C > 0.0:
+            raise ValueError(f"C must be above 0, got {shown(self.C)}. For no penalty pass penalty=None.")
+        if self.alpha != ALPHA:
+            raise ValueError(f"alpha={self.alpha:g} and C={self.C:g} both say how strong the penalty is. Pass one.")
+
+    def _check_held_out(self) -> None:
+        if not self.early_stopping:
+            return
+        self._expect_number("validation_fraction", 0.0, 1.0)
+        if not 0.0 < self.validation_fraction < 1.0:
+            raise ValueError(f"validation_fraction must lie between 0 and 1, got {shown(self.validation_fraction)}.")
+        if not isinstance(self.n_iter_no_change, Integral) or self.n_iter_no_change < 1:
+            raise ValueError(
+                f"n_iter_no_change must be a whole number of at least 1, got {shown(self.n_iter_no_change)}."
+            )
 
     def _expect_number(self, name: str, least: float, most: float) -> None:
         value = getattr(self, name)
@@ -81,7 +110,7 @@ class BanditLinearModel(BaseEstimator):
         except OverflowError:  # a whole number of hundreds of digits
             number = math.inf
         if not (least <= number <= most and number < math.inf):
-            raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}.")
+            raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {shown(value)}.")
 
     def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
         refuse_masked(X=X, y=y)
@@ -95,6 +124,36 @@ class BanditLinearModel(BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
         margins = np.asarray(X @ np.atleast_2d(self.coef_).T + self.intercept_)
         return margins if offset is None else margins + as_offset(offset, X.shape[0])[:, None]
+
+    def summary(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+    ) -> Any:
+        """A pandas frame with each coefficient, its standard error, z, p-value and, for log-odds, the odds ratio.
+
+        For fits without a penalty, or with l2, of a loss that is a likelihood: "log_loss", "squared_error", "poisson",
+        "gamma", "tweedie". X, y and the weights are those of the fit; a weight of 2 counts like the row given twice.
+        Without a penalty standard errors are those of maximum likelihood. With l2 they are those of the posterior that
+        has the penalty for a prior: coefficients are drawn to zero, and p-values are to be read with care. One against
+        the rest, each class has its own rows.
+        """
+        return coefficient_table(self, X, y, sample_weight, offset)
+
+    def to_sklearn(self) -> Any:
+        """A fitted model of scikit-learn's that predicts the same.
+
+        `LogisticRegression` for two classes, `SGDClassifier` for more and for other losses; `LinearRegression`,
+        `Ridge`, `Lasso` or `ElasticNet` for squares; `TweedieRegressor`, `QuantileRegressor` or `SGDRegressor` for
+        the others.
+        """
+        return to_sklearn(self)
+
+    def to_onnx(self, path: str | PathLike[str] | None = None, dtype: Any = np.float32) -> Any:
+        """The model as ONNX, written to `path` if one is given: pip install "banditgrad[onnx]".
+
+        The graph takes rows "X" of `dtype`, float32 or float64, and gives "prediction", or "label" and "probabilities"
+        ("margins" for a loss without any).
+        """
+        return to_onnx(self, path, dtype)
 
     def _fit_targets(
         self, X: Any, targets: Sequence[Vector], weights: Vector | None, offset: ArrayLike | None = None
@@ -110,12 +169,19 @@ class BanditLinearModel(BaseEstimator):
         """One pass over the rows of this call: AdaGrad, or proximal SGD where a part of it is asked for."""
         if not (isinstance(self.solver, ProxSgd) or self.solver in STREAMING_SOLVERS):
             names = ", ".join(f'"{name}"' for name in STREAMING_SOLVERS)
-            raise ValueError(f"partial_fit is stochastic gradient descent: pass solver={names}, got {self.solver!r}.")
+            raise ValueError(
+                f"partial_fit is stochastic gradient descent: pass solver={names}, got {shown(self.solver)}."
+            )
         if not (math.isfinite(self._loss().slope_bound()) or math.isfinite(self._loss().curvature())):
             raise ValueError(
                 f'partial_fit steps blindly, which loss="{self.loss}", without a bound on its slope or curvature, does '
                 "not forgive. Use fit."
             )
+        for name in ("standardize", "early_stopping"):
+            if getattr(self, name):
+                raise ValueError(f"{name}=True needs all rows at once, which partial_fit never sees. Use fit.")
+        if getattr(self, "C", None) is not None:
+            raise ValueError("C needs the number of all rows, which partial_fit never sees. Pass alpha, 1 / (n C).")
         seen = getattr(self, "n_seen_", 0)
         starts = self._starts(X.shape[1], len(targets))
         if all(isinstance(value, str) and value == "auto" for value in (self.solver, self.sampler, self.step_size)):
@@ -174,8 +240,21 @@ class BanditLinearModel(BaseEstimator):
         settings = {name: getattr(self, name) for name in ("epsilon", "quantile", "power") if hasattr(self, name)}
         return make_loss(self.loss, **settings)
 
+    def _strength(self, n: int, weights: Vector | None) -> float:
+        """The penalty's, for n rows or with such weights: alpha, or 1 / (C Σ s_i)."""
+        if getattr(self, "C", None) is None:
+            return float(self.alpha)
+        return 1.0 / (float(self.C) * (n if weights is None else float(np.sum(weights))))
+
+    def _strata(self, targets: Sequence[Vector]) -> Any:
+        """What held-out rows must have the same shares of, if anything."""
+        return None
+
+    def _scaling(self, X: Any, weights: Vector | None) -> Scaling:
+        return learn_scaling(X, weights, bool(self.fit_intercept)) if self.standardize else Scaling()
+
     def _problem(self, X: Any, target: Vector, weights: Vector | None, offset: Vector | None = None) -> Problem:
-        penalty = make_penalty(self.penalty, self.alpha, self.l1_ratio)
+        penalty = make_penalty(self.penalty, self._strength(X.shape[0], weights), self.l1_ratio)
         return Problem(X, target, self._loss(), penalty, weights, self.fit_intercept, offset)
 
     def _run(
@@ -187,6 +266,11 @@ class BanditLinearModel(BaseEstimator):
         starts: Vector | None,
         offset: Vector | None = None,
     ) -> None:
+        scaling = self._scaling(X, weights)
+        X, starts = scaling.apply(X), scaling.into(starts)
+        held_out: list[HeldOut] = []
+        if self.early_stopping and not plan.streams:
+            X, targets, weights, offset, held_out = self._hold_out(X, targets, weights, offset)
         problems = [self._problem(X, target, weights, offset) for target in targets]
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(problems)).tolist()
         sampler = make_sampler(self.sampler)
@@ -205,11 +289,16 @@ class BanditLinearModel(BaseEstimator):
                 seed=seeds[k],
                 w0=w0,
                 tol=plan.tol,
-                callback=self._watch(stop, ratios[k], lambda progress: last.update({k: progress})),
+                callback=self._watch(
+                    stop, ratios[k], lambda progress: last.update({k: progress}), held_out[k] if held_out else None
+                ),
                 progress=bool(self.verbose) and workers == 1,
             )
             if plan.streams and k in last and np.isfinite(last[k].value):
                 result = replace(result, w=last[k].w, value=last[k].value)
+            best_w = held_out[k].best_w if held_out else None
+            if best_w is not None:
+                result = replace(result, w=best_w, value=problems[k].value(best_w))
             if result.reason is Reason.INTERRUPTED:
                 stop.set()
             if self.verbose:
@@ -218,25 +307,46 @@ class BanditLinearModel(BaseEstimator):
             return result
 
         results = _in_threads(solve, len(problems), workers, stop)
-        self._keep(problems, results)
+        self._keep(problems, results, scaling)
+        self.alpha_ = self._strength(X.shape[0], weights)
+        if held_out:
+            self.validation_loss_ = [np.array(each.losses) for each in held_out]
         self.effective_variance_ratio_ = float(np.mean([ratio.mean for ratio in ratios]))
         if stop.is_set():
             raise KeyboardInterrupt  # the attributes hold what was reached; a search over parameters must end
         self._warn(plan, problems, results)
 
+    def _hold_out(
+        self, X: Any, targets: Sequence[Vector], weights: Vector | None, offset: Vector | None
+    ) -> tuple[Any, list[Vector], Vector | None, Vector | None, list[HeldOut]]:
+        """The rows to fit, and the problems of the others, without a penalty."""
+        state = check_random_state(self.random_state).randint(2**31 - 1)
+        kept, held = split_rows(X.shape[0], self.validation_fraction, self._strata(targets), state)
+        taken = [None if array is None else np.asarray(array)[held] for array in (weights, offset)]
+        others = [self._problem(X[held], target[held], *taken).with_penalty(Zero()) for target in targets]
+        weights, offset = (None if array is None else np.asarray(array)[kept] for array in (weights, offset))
+        held_out = [HeldOut(each, int(self.n_iter_no_change)) for each in others]
+        return X[kept], [target[kept] for target in targets], weights, offset, held_out
+
     def _watch(
-        self, stop: threading.Event, ratio: VarianceRatio, keep: Callable[[Progress], None]
+        self,
+        stop: threading.Event,
+        ratio: VarianceRatio,
+        keep: Callable[[Progress], None],
+        held_out: HeldOut | None = None,
     ) -> Callable[[Progress], bool]:
         def watch(progress: Progress) -> bool:
             keep(progress)
             ratio.after(progress)
+            if held_out is not None and held_out.after(progress):
+                return True
             return stop.is_set() or (self.callback is not None and bool(self.callback(progress)))
 
         return watch
 
-    def _keep(self, problems: Sequence[Problem], results: Sequence[Result]) -> None:
+    def _keep(self, problems: Sequence[Problem], results: Sequence[Result], scaling: Scaling) -> None:
         solutions = np.array([result.w for result in results])
-        self._keep_solution(solutions)
+        self._keep_solution(scaling.back(solutions))
         self.n_iter_ = max(1, max(math.ceil(result.passes) for result in results))
         self.solver_ = name_of(results[0].solver)
         self.objective_ = np.array([result.value for result in results])
@@ -264,11 +374,19 @@ class BanditLinearModel(BaseEstimator):
         if plan.tol > 0.0 and left:
             worst = max(problems[k].relative_optimality(results[k].w) for k in left)
             gap = max(results[k].gap for k in left)
+            if isinstance(results[0].solver, (Sgd, ProxSgd)):
+                remedy = (
+                    f'"{self.solver_}" comes near the minimum, not to it: take solver="auto" or "saga" to reach it, or '
+                    "accept this with a larger tol, or tol=None."
+                )
+            else:
+                remedy = (
+                    "Scale the features (standardize=True), raise max_iter or alpha, or accept this with a larger tol."
+                )
             certified = f"; the objective is at most {gap:.1e} above its minimum" if gap < math.inf else ""
             warnings.warn(
                 f"{name} made max_iter={self.max_iter} passes and the gradient is {worst:.1e} of what it is at zero, "
-                f"above tol={self.tol:g}{certified}. Scale the features (StandardScaler), raise max_iter or alpha, or "
-                "accept this with a larger tol.",
+                f"above tol={self.tol:g}{certified}. {remedy}",
                 ConvergenceWarning,
                 stacklevel=5,
             )

@@ -1,6 +1,6 @@
 """Linear classification."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from banditgrad.linear_model.base import BanditLinearModel, Vector, as_weights
+from banditgrad._names import shown
+from banditgrad.linear_model.availability import available_if
+from banditgrad.linear_model.base import ALPHA, BanditLinearModel, Vector, as_weights
 from banditgrad.minimise import Progress
 from banditgrad.registry import CLASSIFICATION_LOSSES
 from banditgrad.samplers import Sampler
@@ -36,6 +37,9 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     penalty : "l2", "l1", "elasticnet" or None
     alpha : float
         The strength of the penalty.
+    C : float or None
+        For those used to it, the inverse strength as in ``LogisticRegression``, in place of alpha, which is then
+        1 / (C n), n being the sum of all weights where there are some: then the objectives have the same minimiser.
     l1_ratio : float
         The share of the l1 norm in the elastic net; other penalties do not look at it.
     solver : str or Solver
@@ -54,7 +58,18 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         Stop when the norm of the gradient mapping, which is zero exactly at a minimum, is at most `tol` times what it
         is at w = 0. None or 0: make all passes. The plain SGD solvers come near the minimum, not to it; give them a
         larger tol, or None.
+    early_stopping : bool
+        Whether to hold out some rows and stop when their mean loss has not fallen for `n_iter_no_change` passes; the
+        coefficients of the best pass are kept.
+    validation_fraction : float
+        The share of the rows that early stopping holds out, as many of each class.
+    n_iter_no_change : int
+        The patience of early stopping, in passes.
     fit_intercept : bool
+    standardize : bool
+        Whether the penalty sees columns divided by their standard deviations, so that it treats them alike and raw
+        columns do no harm; coefficients are given in the columns' own units. Sparse rows stay sparse. Needs memory for
+        a copy of X.
     class_weight : dict, "balanced" or None
         Weights by which the rows of each class count.
     warm_start : bool
@@ -74,6 +89,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     classes_ : the labels, sorted
     coef_ : array of shape (1, d) or (classes, d)
     intercept_ : array of shape (1,) or (classes,)
+    alpha_ : the strength of the penalty that was used: alpha, or what C came to
     n_iter_ : passes made, the most over the classes
     solver_ : the name of the solver that ran: what "auto" took
     objective_ : F at the solution, one number per problem solved
@@ -90,6 +106,8 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         which ever fewer are looked at: 0.25 says that the sampling was worth four times as many draws a step; 1 that
         it bought nothing. For Newton's method, which makes few draws, that of a stochastic gradient at the same
         points.
+    validation_loss_ : list of arrays, one per problem
+        With early stopping: the mean loss of the rows held out, pass by pass.
     """
 
     _losses = CLASSIFICATION_LOSSES
@@ -99,14 +117,19 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         loss: str = "log_loss",
         *,
         penalty: str | None = "l2",
-        alpha: float = 1e-4,
+        alpha: float = ALPHA,
+        C: float | None = None,
         l1_ratio: float = 0.15,
         solver: str | Solver = "auto",
         sampler: str | Sampler = "auto",
         step_size: float | str = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-6,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
         fit_intercept: bool = True,
+        standardize: bool = False,
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -117,13 +140,18 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
+        self.C = C
         self.l1_ratio = l1_ratio
         self.solver = solver
         self.sampler = sampler
         self.step_size = step_size
         self.max_iter = max_iter
         self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.fit_intercept = fit_intercept
+        self.standardize = standardize
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
@@ -210,6 +238,9 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         positive = self.classes_[1:] if self.classes_.size == 2 else self.classes_
         return [np.where(y == label, 1.0, -1.0) for label in positive]
 
+    def _strata(self, targets: Sequence[Vector]) -> Any:
+        return np.column_stack([np.zeros_like(targets[0]), *targets]).argmax(axis=1)
+
     def _weights(self, y: NDArray[Any], sample_weight: ArrayLike | None) -> Vector | None:
         weights: Vector | None = as_weights(sample_weight)
         if self.class_weight is None:
@@ -221,10 +252,13 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
 
 def expect_two(classes: NDArray[Any]) -> None:
     if classes.size < 2:
-        raise ValueError(f"BanditClassifier needs at least two classes, got 1 class: {classes!r}.")
+        raise ValueError(f"BanditClassifier needs at least two classes, got 1 class: {shown(classes[0])}.")
 
 
 def expect_probabilities(estimator: Any) -> bool:
     if estimator.loss not in ("log_loss", "modified_huber"):
-        raise AttributeError(f'Probabilities come with loss="log_loss" or "modified_huber", not {estimator.loss!r}.')
+        raise AttributeError(
+            f'Probabilities come with loss="log_loss" or "modified_huber"; the margins of {shown(estimator.loss)} are '
+            "no log-odds. Use decision_function, or scikit-learn's CalibratedClassifierCV."
+        )
     return True

@@ -15,9 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from banditgrad._frames import as_frame
+from banditgrad._names import shown
+from banditgrad.linear_model.availability import available_if
 from banditgrad.linear_model.base import BanditLinearModel
 from banditgrad.linear_model.classifier import BanditClassifier, expect_probabilities
 from banditgrad.linear_model.regressor import BanditRegressor
@@ -65,6 +67,17 @@ class ValidationPath:
         """How many coefficients are not zero, at each strength."""
         return np.array([np.count_nonzero(coef) for coef in self.coefs])
 
+    def to_frame(self) -> Any:
+        """A pandas frame with a row for each strength: alpha, mean score, standard error, non-zeros."""
+        return as_frame(
+            {
+                "alpha": self.alphas,
+                "mean_score": self.mean_scores,
+                "standard_error": self.standard_errors,
+                "nonzeros": self.nonzeros,
+            }
+        )
+
     @property
     def best(self) -> int:
         """The position of the highest mean score; of equal ones, that of the strongest penalty."""
@@ -82,6 +95,8 @@ class _Fits:
 
     def __init__(self, model: BanditLinearModel, X: Any, y: Any, weights: Any, tol: float, seed: Any) -> None:
         solver = make_solver(model.solver, model.step_size)
+        self.scaling = model._scaling(X, weights)
+        X = self.scaling.apply(X)
         self.followers = [
             Follower(model._problem(X, target, weights), solver, model.sampler, passes=model.max_iter, tol=tol, seed=s)
             for target, s in zip(model._targets(y), seed.spawn(len(model._targets(y))), strict=True)
@@ -91,6 +106,11 @@ class _Fits:
     @property
     def w(self) -> Vector:
         return np.array([follower.w for follower in self.followers])
+
+    @property
+    def plain_w(self) -> Vector:
+        """The minimisers in the units of the columns."""
+        return self.scaling.back(self.w)
 
     def minimise(self, alpha: float, shift: Vector | float = 0.0, **options: Any) -> Vector:
         """The minimisers, one row per target; `shift` is how far those of other rows have moved since the last."""
@@ -143,9 +163,9 @@ class BanditCV(MetaEstimatorMixin, BaseEstimator):
         if self.penalty is None:
             raise ValueError("Without a penalty there is no alpha to choose: fit the plain estimator.")
         if self.selection not in ("best", "1se"):
-            raise ValueError(f'selection must be "best" or "1se", got {self.selection!r}.')
+            raise ValueError(f'selection must be "best" or "1se", got {shown(self.selection)}.')
         if self.patience is not None and not self.patience >= 1:
-            raise ValueError(f"patience must be at least 1, or None, got {self.patience!r}.")
+            raise ValueError(f"patience must be at least 1, or None, got {shown(self.patience)}.")
 
     def _follow(
         self, model: BanditLinearModel, l1_ratio: float, X: Any, y: Any, weights: Any, folds: Sequence[Any]
@@ -168,7 +188,7 @@ class BanditCV(MetaEstimatorMixin, BaseEstimator):
                 before = whole.w
                 now = whole.minimise(alpha)
                 scores.append(list(pool.map(lambda part, a=alpha, s=now - before: part.score(scorer, a, s), parts)))
-                model._keep_solution(now)
+                model._keep_solution(whole.plain_w)
                 coefs.append(model.coef_)
                 intercepts.append(model.intercept_)
                 if self._has_peaked(np.array(scores).mean(axis=1)):
@@ -192,7 +212,7 @@ class BanditCV(MetaEstimatorMixin, BaseEstimator):
         if unfinished:
             warnings.warn(
                 f"{type(self).__name__}: {unfinished} fits along the path made max_iter={self.max_iter} passes before "
-                "they met tol. Scale the features (StandardScaler), raise max_iter, or end the path sooner (eps).",
+                "they met tol. Scale the features (standardize=True), raise max_iter, or end the path sooner (eps).",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -205,6 +225,8 @@ class BanditCV(MetaEstimatorMixin, BaseEstimator):
         best = self._with_ratio(model, self.l1_ratio_).set_params(alpha=self.alpha_, warm_start=True)
         best.coef_, best.intercept_ = self.path_.coefs[k], self.path_.intercepts[k]
         best.fit(X, y, weights)
+        if hasattr(self, "feature_names_in_"):
+            best.feature_names_in_ = self.feature_names_in_
         self.best_estimator_ = best.set_params(warm_start=False)
         self.coef_, self.intercept_, self.n_iter_ = best.coef_, best.intercept_, best.n_iter_
 
@@ -225,9 +247,12 @@ class _Fold:
         self.X, self.y = X[test], y[test]
         self.weights = {} if weights is None else {"sample_weight": weights[test]}
         self.model = model
+        if hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_  # its rows are arrays here
 
     def score(self, scorer: Any, alpha: float, shift: Vector) -> float:
-        self.model._keep_solution(self.fits.minimise(alpha, shift))
+        self.fits.minimise(alpha, shift)
+        self.model._keep_solution(self.fits.plain_w)
         return float(scorer(self.model, self.X, self.y, **self.weights))
 
 
@@ -239,7 +264,7 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
 
     Parameters
     ----------
-    loss, penalty, solver, sampler, step_size, max_iter, fit_intercept, class_weight, random_state
+    loss, penalty, solver, sampler, step_size, max_iter, fit_intercept, standardize, class_weight, random_state
         As in `BanditClassifier`.
     alphas : int or list
         How many strengths, at equal ratios from `banditgrad.path.alpha_max` down, or the strengths themselves.
@@ -288,6 +313,7 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
         max_iter: int = 1000,
         tol: float | None = 1e-6,
         fit_intercept: bool = True,
+        standardize: bool = False,
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -307,6 +333,7 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
         self.max_iter = max_iter
         self.tol = tol
         self.fit_intercept = fit_intercept
+        self.standardize = standardize
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -338,8 +365,8 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
 class BanditRegressorCV(RegressorMixin, BanditCV):
     """`BanditRegressor` with alpha chosen by cross-validation along a path.
 
-    Parameters and attributes are those of `BanditClassifierCV`, without classes; `loss` and `epsilon` are as in
-    `BanditRegressor`, and scores are R² unless `scoring` says otherwise.
+    Parameters and attributes are those of `BanditClassifierCV`, without classes; `loss`, `epsilon`, `quantile` and
+    `power` are as in `BanditRegressor`. Scores are R², or D² of the loss, unless `scoring` says otherwise.
     """
 
     def __init__(
@@ -355,12 +382,15 @@ class BanditRegressorCV(RegressorMixin, BanditCV):
         selection: str = "best",
         patience: int | None = 10,
         epsilon: float = 0.1,
+        quantile: float = 0.5,
+        power: float = 1.5,
         solver: Any = "auto",
         sampler: Any = "auto",
         step_size: float | str = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-6,
         fit_intercept: bool = True,
+        standardize: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -374,12 +404,15 @@ class BanditRegressorCV(RegressorMixin, BanditCV):
         self.selection = selection
         self.patience = patience
         self.epsilon = epsilon
+        self.quantile = quantile
+        self.power = power
         self.solver = solver
         self.sampler = sampler
         self.step_size = step_size
         self.max_iter = max_iter
         self.tol = tol
         self.fit_intercept = fit_intercept
+        self.standardize = standardize
         self.random_state = random_state
         self.n_jobs = n_jobs
 

@@ -58,7 +58,10 @@ def load_model(path: str | PathLike[str]) -> Any:
     try:
         content = json.loads(Path(path).read_bytes(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:  # not text, not JSON, or with numbers that JSON does not have
-        raise ValueError(f"{path} is not a banditgrad model, or is damaged: {error}.") from error
+        raise ValueError(
+            f"{path} is not a banditgrad model, or is damaged: it is not JSON ({error}). "
+            "`banditgrad fit --out` writes one."
+        ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is not a banditgrad model. Write one with `banditgrad fit --out` or save_model.")
     if content.get("format_version") not in range(1, FORMAT_VERSION + 1):

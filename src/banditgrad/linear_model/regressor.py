@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score, r2_score
 
-from banditgrad.linear_model.base import BanditLinearModel, Vector, as_weights
+from banditgrad.linear_model.base import ALPHA, BanditLinearModel, Vector, as_weights
 from banditgrad.minimise import Progress
 from banditgrad.registry import LOG_LINK_LOSSES, REGRESSION_LOSSES
 from banditgrad.samplers import Sampler
@@ -40,14 +40,16 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
     power : float
         The variance of y is in proportion to its mean to this power for loss="tweedie": from 1, that of "poisson", to
         2, that of "gamma".
-    solver, sampler, step_size, max_iter, tol, fit_intercept, warm_start, random_state, n_jobs, verbose, callback
+    solver, sampler, step_size, max_iter, tol, early_stopping, validation_fraction, n_iter_no_change, fit_intercept, \
+    standardize, warm_start, random_state, n_jobs, verbose, callback
         As in `BanditClassifier`. n_jobs is there for the common interface: there is one problem to solve.
 
     Attributes
     ----------
     coef_ : array of shape (d,)
     intercept_ : array of shape (1,)
-    n_iter_, solver_, objective_, history_, sampling_probabilities_, importance_, effective_variance_ratio_
+    alpha_, n_iter_, solver_, objective_, history_, sampling_probabilities_, importance_, effective_variance_ratio_, \
+    validation_loss_
         As in `BanditClassifier`.
     """
 
@@ -58,7 +60,7 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         loss: str = "squared_error",
         *,
         penalty: str | None = "l2",
-        alpha: float = 1e-4,
+        alpha: float = ALPHA,
         l1_ratio: float = 0.15,
         epsilon: float = 0.1,
         quantile: float = 0.5,
@@ -68,7 +70,11 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         step_size: float | str = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-6,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
         fit_intercept: bool = True,
+        standardize: bool = False,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -87,7 +93,11 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         self.step_size = step_size
         self.max_iter = max_iter
         self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.fit_intercept = fit_intercept
+        self.standardize = standardize
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs

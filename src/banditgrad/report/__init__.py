@@ -5,7 +5,7 @@ Data classes in, files out: only `comparison`, which runs solvers, knows more of
 
 from banditgrad.report.contents import Claim, Curve, Figure, Panel, Report, Table, Verdict
 from banditgrad.report.environment import installed_versions, this_machine
-from banditgrad.report.figures import write_figures
+from banditgrad.report.figures import draw_figure, write_figures
 from banditgrad.report.page import write_html
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Report",
     "Table",
     "Verdict",
+    "draw_figure",
     "installed_versions",
     "this_machine",
     "write_figures",

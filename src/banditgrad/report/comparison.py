@@ -7,9 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad._frames import as_frame
+from banditgrad._names import look_up
 from banditgrad.minimise import Reason, Result, minimise
 from banditgrad.problem import Problem
-from banditgrad.report import Curve, Figure, Panel, Report, Table, installed_versions, this_machine
+from banditgrad.report import Curve, Figure, Panel, Report, Table, draw_figure, installed_versions, this_machine
+from banditgrad.report.numbers import formatted
+from banditgrad.report.words import SAMPLERS, SOLVERS, TERMS
 from banditgrad.samplers import Auto, Sampler
 from banditgrad.solvers import ProxSvrg, Solver
 
@@ -74,6 +78,38 @@ class Comparison:
             for outcome in self.outcomes
         ]
 
+    def to_frame(self) -> Any:
+        """A pandas frame with a row for each record of each run: solver, sampler, run, passes, seconds, value, gap and
+        the variances."""
+        parts: dict[str, list[Any]] = {}
+        for outcome in self.outcomes:
+            for run, result in enumerate(outcome.results):
+                history = {name: values for name, values in vars(result.history).items() if values is not None}
+                count = history["passes"].size
+                about = {"solver": [outcome.solver] * count, "sampler": [outcome.sampler] * count, "run": [run] * count}
+                gap = np.maximum(history["value"] - self.best, 0.0)
+                for name, values in {**about, **history, "gap": gap}.items():
+                    parts.setdefault(name, []).extend(values)
+        return as_frame(parts)
+
+    def plot(self, what: str = "distance") -> Any:
+        """A matplotlib figure: "distance" to the minimum against passes and seconds, or "variance" of the estimator."""
+        figures = {figure.key: figure for figure in self._figures()}
+        return draw_figure(look_up("what", what, figures))
+
+    @property
+    def verdict(self) -> str:
+        """What came out of it, in words: for each solver the sampler that came nearest, beside uniform draws."""
+        rows = self.rows()
+        solvers = dict.fromkeys(row["solver"] for row in rows)
+        return " ".join(_verdict(solver, [row for row in rows if row["solver"] == solver]) for solver in solvers)
+
+    def _terms(self) -> dict[str, str]:
+        solvers = dict.fromkeys(outcome.solver for outcome in self.outcomes)
+        samplers = dict.fromkeys(outcome.sampler for outcome in self.outcomes)
+        of_solvers = {f"{name} (solver)": SOLVERS[name] for name in solvers if name in SOLVERS}
+        return TERMS | of_solvers | {f"{name} (sampler)": SAMPLERS[name] for name in samplers if name in SAMPLERS}
+
     def report(self, title: str, summary: str, settings: Mapping[str, object]) -> Report:
         header = (
             "solver",
@@ -92,11 +128,13 @@ class Comparison:
             [[cell if not isinstance(cell, float) or np.isfinite(cell) else "–" for cell in row] for row in cells],
             "Medians over the seeds. Passes to 0.1 %: until F − F* is a thousandth of what it was at w = 0. Variance: "
             "of the solver's gradient estimator, over that with uniform and with perfect sampling at the same points, "
-            "the median over the passes.",
+            "the geometric mean over the passes: the second over the first is what uniform draws would have had.",
         )
         return Report(
             title,
             summary,
+            verdict=self.verdict,
+            terms=self._terms(),
             figures=self._figures(),
             tables=[table],
             settings=settings,
@@ -113,10 +151,17 @@ class Comparison:
             gaps = [(outcome, self.gaps(outcome)) for outcome in mine]
             for x, label in (("passes", "passes over the data"), ("seconds", "seconds of solver work")):
                 curves = _curves([(outcome, np.maximum(gap, floor)) for outcome, gap in gaps], x)
-                distance.append(Panel(f"{solver}-{x}", solver, label, "F − F*", curves, y_log=True))
+                distance.append(Panel(f"{solver}-{x}", f"{solver}, by {x}", label, "F − F*", curves, y_log=True))
             ratios = _curves([(o, _quotient(o, "effective_variance", "optimal_variance")) for o in mine], "passes")
             noise.append(
-                Panel(f"{solver}-variance", solver, "passes over the data", "variance / optimal", ratios, y_log=True)
+                Panel(
+                    f"{solver}-variance",
+                    f"{solver}, noise",
+                    "passes over the data",
+                    "variance / optimal",
+                    ratios,
+                    y_log=True,
+                )
             )
         return [
             Figure(
@@ -198,6 +243,23 @@ def compare(
     return Comparison(problem, min(values, default=start), start, outcomes, interrupted)
 
 
+def _verdict(solver: str, rows: list[dict[str, Any]]) -> str:
+    sound = [row for row in rows if not row["diverged"]]
+    if not sound:
+        return f"{solver} diverged with every sampler."
+    best = min(sound, key=lambda row: row["gap"])
+    words = f"{solver} came nearest with {best['sampler']}: F − F* = {formatted(best['gap'], 2)}"
+    uniform = next((row for row in sound if row["sampler"] == "uniform"), None)
+    if uniform is None or uniform is best:
+        return f"{words}."
+    words += f", where uniform draws left {formatted(uniform['gap'], 2)}"
+    near, far = best["passes_to_near"], uniform["passes_to_near"]
+    if near < far:
+        after = f"after {far:g}" if far < np.inf else "not at all"
+        return f"{words}; within 0.1 % after {near:g} passes, with uniform draws {after}."
+    return f"{words}."
+
+
 def _quotient(outcome: Outcome, over: str, under: str) -> NDArray[np.float64]:
     a, b = outcome.history(over), outcome.history(under)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -205,8 +267,10 @@ def _quotient(outcome: Outcome, over: str, under: str) -> NDArray[np.float64]:
 
 
 def _ratio(outcome: Outcome, over: str, under: str) -> float:
+    """The geometric mean: means of quotients by different things then have the quotient of these things."""
     quotients = _quotient(outcome, over, under)
-    return float(np.nanmedian(quotients)) if np.isfinite(quotients).any() else np.nan
+    used = quotients[np.isfinite(quotients) & (quotients > 0.0)]
+    return float(np.exp(np.mean(np.log(used)))) if used.size else np.nan
 
 
 def _curves(outcomes: Iterable[tuple[Outcome, NDArray[np.float64]]], x: str) -> list[Curve]:

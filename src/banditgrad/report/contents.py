@@ -147,7 +147,8 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """All that the page shows. `summary` is plain text; a blank line begins a new paragraph."""
+    """All that the page shows. `summary` is plain text; a blank line begins a new paragraph. `verdict` is what came out
+    of it, in a sentence or two, and `terms` are explained in a line each."""
 
     title: str
     summary: str = ""
@@ -157,6 +158,8 @@ class Report:
     settings: Mapping[str, object] = field(default_factory=dict)
     machine: Mapping[str, object] = field(default_factory=dict)
     versions: Mapping[str, object] = field(default_factory=dict)
+    verdict: str = ""
+    terms: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         keys = [figure.key for figure in self.figures]

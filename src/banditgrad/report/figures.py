@@ -3,9 +3,10 @@
 import io
 import textwrap
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,11 +50,7 @@ def write_figures(figures: Iterable[Figure], folder: str | Path) -> list[Path]:
     styles = assign_styles(curve for figure in figures for curve in figure.curves)
     written = []
     for figure in figures:
-        with matplotlib.rc_context(), warnings.catch_warnings():
-            matplotlib.rcdefaults()
-            matplotlib.rcParams.update(_SETTINGS)
-            # A data set's name may be in any script; a glyph that the font lacks is shown as a box.
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        with _our_settings(matplotlib):
             canvas = _draw(figure, styles)
             written.append(write_atomically(folder / f"{figure.key}.png", _png(canvas)))
             written.append(write_atomically(folder / f"{figure.key}.svg", _svg(canvas)))
@@ -62,12 +59,28 @@ def write_figures(figures: Iterable[Figure], folder: str | Path) -> list[Path]:
     return written
 
 
+def draw_figure(figure: Figure) -> "Canvas":
+    """The figure as one of matplotlib's, to look at in a notebook or to save."""
+    with _our_settings(_matplotlib()):
+        return _draw(figure, assign_styles(figure.curves))
+
+
+@contextmanager
+def _our_settings(matplotlib: Any) -> Iterator[None]:
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        # A data set's name may be in any script; a glyph that the font lacks is shown as a box.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
 def _matplotlib():
     try:
         import matplotlib
     except ImportError as error:
         raise ImportError(
-            "write_figures draws with matplotlib, which is not installed. Run: pip install 'banditgrad[viz]'"
+            "Figures are drawn with matplotlib, which is not installed. Run: pip install 'banditgrad[viz]'"
         ) from error
     return matplotlib
 

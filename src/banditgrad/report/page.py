@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from banditgrad._files import write_atomically
 from banditgrad.report import scales
 from banditgrad.report.contents import Cell, Claim, Curve, Figure, Panel, Report, Table, Verdict
+from banditgrad.report.numbers import formatted
 from banditgrad.report.palette import Style, assign_styles
 
 _BADGES = {
@@ -46,6 +47,7 @@ def _page(report: Report) -> str:
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'"
     title = escape(report.title)
     sections = [
+        _section("terms", "What is compared", _pairs(report.terms)),
         _claims(report.claims, {figure.key: figure.title for figure in report.figures}),
         *(_figure(number, figure) for number, figure in enumerate(report.figures)),
         *(_section("", table.title, _table(table)) for table in report.tables),
@@ -69,6 +71,7 @@ def _page(report: Report) -> str:
 <header>
 <h1>{title}</h1>
 {"".join(f"<p>{escape(paragraph)}</p>" for paragraph in report.summary.split(chr(10) * 2) if paragraph.strip())}
+{f'<p class="verdict">{escape(report.verdict)}</p>' if report.verdict else ""}
 </header>
 <main>
 {"".join(sections)}
@@ -158,7 +161,7 @@ def _cell(value: Cell) -> str:
         return escape(value)
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    return f"{value:.4g}".replace("-", "−")
+    return formatted(float(value))
 
 
 def _pairs(values: Mapping[str, object]) -> str:
