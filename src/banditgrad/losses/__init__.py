@@ -1,6 +1,17 @@
 """Losses φ(z, y) of a margin z = <x_i, w> and a target y."""
 
-from banditgrad.losses.base import Expandable, Loss, LossTraits, Smoothable, TwiceDifferentiable, has_kinks
+from banditgrad.losses.base import (
+    Expandable,
+    Loss,
+    LossTraits,
+    Smoothable,
+    TwiceDifferentiable,
+    VectorCurvature,
+    VectorLoss,
+    VectorTraits,
+    has_kinks,
+    margins_of,
+)
 from banditgrad.losses.classification import (
     ComplementaryLogLog,
     Hinge,
@@ -11,6 +22,7 @@ from banditgrad.losses.classification import (
 )
 from banditgrad.losses.deviances import Gamma, Poisson, Tweedie
 from banditgrad.losses.regression import Huber, Quantile, SmoothedQuantile, Squared
+from banditgrad.losses.softmax import Softmax
 
 __all__ = [
     "ComplementaryLogLog",
@@ -27,9 +39,14 @@ __all__ = [
     "Smoothable",
     "SmoothedHinge",
     "SmoothedQuantile",
+    "Softmax",
     "Squared",
     "SquaredHinge",
     "Tweedie",
     "TwiceDifferentiable",
+    "VectorCurvature",
+    "VectorLoss",
+    "VectorTraits",
     "has_kinks",
+    "margins_of",
 ]

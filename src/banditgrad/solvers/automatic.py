@@ -18,6 +18,9 @@ def automatic_solver(problem: Any) -> Solver:
 
     There every look at all rows is dear and shows mostly what the few longest rows do.
     """
+    if problem.vector:
+        curved = hasattr(problem.loss, "curve_product") and hasattr(problem.loss, "curve_parts")
+        return SampledNewton() if curved and problem.shrinkage is not None else ProxSvrg()
     if problem.shrinkage is None or not hasattr(problem.loss, "second_derivative"):
         return ProxSvrg()
     L = problem.smoothness
