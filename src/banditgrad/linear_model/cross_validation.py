@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from banditgrad.linear_model.base import BanditLinearModel
+from banditgrad.linear_model.base import BanditLinearModel, by_margin
 from banditgrad.linear_model.classifier import BanditClassifier, expect_probabilities
 from banditgrad.linear_model.regressor import BanditRegressor
 from banditgrad.minimise import Reason
@@ -93,7 +93,7 @@ class _Fits:
         return np.array([follower.w for follower in self.followers])
 
     def minimise(self, alpha: float, shift: Vector | float = 0.0, **options: Any) -> Vector:
-        """The minimisers, one row per target; `shift` is how far those of other rows have moved since the last."""
+        """The minimisers, one per target; `shift` is how far those of other rows have moved since the last."""
         starts = self.w + shift
         results = [f.minimise(alpha, w0, **options) for f, w0 in zip(self.followers, starts, strict=True)]
         self.unfinished += any(result.reason is Reason.PASSES_DONE for result in results)
@@ -168,7 +168,7 @@ class BanditCV(MetaEstimatorMixin, BaseEstimator):
                 before = whole.w
                 now = whole.minimise(alpha)
                 scores.append(list(pool.map(lambda part, a=alpha, s=now - before: part.score(scorer, a, s), parts)))
-                model._keep_solution(now)
+                model._keep_solution(by_margin(now))
                 coefs.append(model.coef_)
                 intercepts.append(model.intercept_)
                 if self._has_peaked(np.array(scores).mean(axis=1)):
@@ -227,7 +227,7 @@ class _Fold:
         self.model = model
 
     def score(self, scorer: Any, alpha: float, shift: Vector) -> float:
-        self.model._keep_solution(self.fits.minimise(alpha, shift))
+        self.model._keep_solution(by_margin(self.fits.minimise(alpha, shift)))
         return float(scorer(self.model, self.X, self.y, **self.weights))
 
 
@@ -239,7 +239,8 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
 
     Parameters
     ----------
-    loss, penalty, solver, sampler, step_size, max_iter, fit_intercept, class_weight, random_state
+    loss, penalty, solver, sampler, step_size, max_iter, fit_intercept, multi_class, class_weight,
+    random_state
         As in `BanditClassifier`.
     alphas : int or list
         How many strengths, at equal ratios from `banditgrad.path.alpha_max` down, or the strengths themselves.
@@ -288,6 +289,7 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
         max_iter: int = 1000,
         tol: float | None = 1e-6,
         fit_intercept: bool = True,
+        multi_class: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -307,6 +309,7 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
         self.max_iter = max_iter
         self.tol = tol
         self.fit_intercept = fit_intercept
+        self.multi_class = multi_class
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
