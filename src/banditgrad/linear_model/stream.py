@@ -122,7 +122,9 @@ def _rate(problem: Problem, targets: Vector, memory: Memory) -> float:
     """RATE · unit / √(features in a row), with these rows counted in."""
     largest = memory.largest.copy()
     _look_at_columns(problem.parts.rows, problem.n, largest)
-    squares = np.einsum("ik,ik->", targets, targets) / targets.shape[1]
+    squares = float(problem.n)  # of classes that are one target, whose numbers mean nothing
+    if not problem.vector:
+        squares = np.einsum("ik,ik->", targets, targets) / targets.shape[1]
     memory.sums[:] += squares, _relative_squares(problem.parts.rows, problem.n, largest), problem.n
     squares, features, count = memory.sums
     return RATE * math.sqrt(squares / count / max(1.0, features / count))

@@ -111,9 +111,10 @@ class Descent:
 
     def _accuracy(self) -> float:
         """Of the next model's minimiser: the better, the faster steps on all rows converge."""
-        if self.share < 1.0 or self._far:
+        if self.share < 1.0 or self._far or not self._promises:
             return COARSE
-        ratio = self._promises[-1] / self._promises[-2] if len(self._promises) > 1 else 1.0
+        before, last = (self._promises[0], self._promises[-1])
+        ratio = max(last, 0.0) / before if before > 0.0 else 0.0  # rounding may leave a promise below zero
         return max(FINEST, min(FINE, ratio**0.5)) / self._effort
 
     @property
