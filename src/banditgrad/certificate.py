@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from banditgrad import margins
 from banditgrad._jit import kernel
 from banditgrad.losses import can_be_smoothed, has_kinks
 from banditgrad.rows import add, dot
@@ -26,12 +27,16 @@ from banditgrad.rows import add, dot
 Vector = NDArray[np.float64]
 
 TINY = 1e-14  # of the largest residual: the least width of a smoothed loss
+BALANCED, BALANCING = 1e-13, 50  # a mean slope that is zero but for rounding; steps to get there
+NEVER = 1e4  # less of a margin: no probability is left
 
 
 def duality_gap(problem: Any, w: Vector) -> float:
     """An upper bound on F(w) - F*; infinite where there is none, as without a penalty."""
     if problem.shrinkage is None:
         return math.inf
+    if problem.vector:
+        return _vector_gap(problem, w)
     if has_kinks(problem.loss):
         return _least_gap(problem, w)
     values, slopes, products = np.empty(problem.n), np.empty(problem.n), np.empty(problem.n)
@@ -70,12 +75,18 @@ def _ranks(first: int, n: int) -> NDArray[np.int64]:
 
 def _gap(problem: Any, w: Vector, values: Vector, slopes: Vector, products: Vector) -> float:
     """F(w) - D(u) of slopes that are shrunk as far as needed; φ_i*(u_i) is the product less the value."""
-    l1, l2 = problem.shrinkage
-    l1, l2 = problem.shrinkage
     shrunk = _balanced(slopes) if problem.fit_intercept else np.ones(problem.n)
     gradient = np.zeros(problem.dimension)
     _add_up(problem.parts, shrunk * slopes, gradient)
-    g, v = np.abs(gradient[: problem.d]), w[: problem.d]
+    s, rest = _penalty_and_conjugate(problem, w, gradient)
+    # summed term by term: near the minimum what is left is much smaller than F
+    return max(0.0, float(np.mean(values * (1.0 - s * shrunk) + s * shrunk * products)) + rest)
+
+
+def _penalty_and_conjugate(problem: Any, w: Vector, gradient: Vector) -> tuple[float, float]:
+    """By how much to shrink the slopes, and then λr(w) + (λr)*(-g); infinite without a penalty."""
+    l1, l2 = problem.shrinkage
+    g, v = np.abs(gradient[: problem.penalised]), w[: problem.penalised]
     if l2 == 0.0:
         largest = float(g.max(initial=0.0))
         s = min(1.0, l1 / largest) if largest > 0.0 else 1.0
@@ -83,10 +94,68 @@ def _gap(problem: Any, w: Vector, values: Vector, slopes: Vector, products: Vect
     else:
         s, conjugate = 1.0, float(np.sum(np.maximum(g - l1, 0.0) ** 2)) / (2.0 * l2)
     if l1 == l2 == 0.0 and g.any():
-        return math.inf
-    penalty = l1 * float(np.abs(v).sum()) + 0.5 * l2 * float(v @ v)
-    # summed term by term: near the minimum what is left is much smaller than F
-    return max(0.0, float(np.mean(values * (1.0 - s * shrunk) + s * shrunk * products)) + penalty + conjugate)
+        return s, math.inf
+    return s, l1 * float(np.abs(v).sum()) + 0.5 * l2 * float(v @ v) + conjugate
+
+
+def _vector_gap(problem: Any, w: Vector) -> float:
+    """Of a loss of several margins. With intercepts the slopes are those at margins to which numbers were added, the
+    same for all rows, so that they sum to zero."""
+    terms, n = problem.parts.terms, problem.n
+    weights = np.ones(n) if problem.sample_weight is None else problem.sample_weight
+    Z, slopes, values = np.empty((n, problem.margins)), np.empty((n, problem.margins)), np.empty(n)
+    margins.multiply(problem.parts.rows, problem.shaped(w), Z)
+    margins.expand(terms, Z, slopes, values)
+    moved, moved_values = Z, values
+    if problem.fit_intercept:
+        moved, moved_values = Z.copy(), values.copy()
+        if not _balance(terms, weights / n, moved, slopes, moved_values):
+            return math.inf
+    gradient = np.zeros(problem.shape)
+    margins.add_transposed(problem.parts.rows, (weights / n)[:, None] * slopes, gradient)
+    s, rest = _penalty_and_conjugate(problem, w, gradient.reshape(-1))
+    conjugates = np.einsum("ik,ik->i", slopes, moved) - moved_values
+    return max(0.0, float(np.mean(weights * (values + s * conjugates))) + rest)
+
+
+def _balance(terms: Any, weights: Vector, Z: Vector, slopes: Vector, values: Vector) -> bool:
+    """Add numbers to the columns of Z such that those of the weighted slopes sum to zero, by Newton's method; False
+    where this fails. A class that never occurs gets one that leaves it no probability."""
+    if not hasattr(terms.loss, "curve_product"):
+        return False
+    Z[:, (slopes[weights > 0.0] >= 0.0).all(axis=0)] -= NEVER
+    margins.expand(terms, Z, slopes, values)
+    for _ in range(BALANCING):
+        slope = weights @ slopes
+        if np.abs(slope).max() <= BALANCED:
+            return True
+        start, step, before, size = Z.copy(), _newton_step(terms, weights, Z, slopes, slope), weights @ values, 2.0
+        while size > BALANCED:
+            size *= 0.5
+            Z[:] = start + size * step
+            margins.expand(terms, Z, slopes, values)
+            if weights @ values <= before + BALANCED * abs(before):
+                break
+    return False
+
+
+def _newton_step(terms: Any, weights: Vector, Z: Vector, slopes: Vector, slope: Vector) -> Vector:
+    """-(Σ_i weight_i ∇²φ_i)⁻¹ slope, by conjugate gradients; adding a number to all margins may do nothing."""
+    room, step, rest = np.empty_like(Z), np.zeros_like(slope), -slope
+    direction, energy = rest.copy(), float(rest @ rest)
+    goal = BALANCED * energy
+    for _ in range(2 * slope.size):
+        room[:] = direction
+        margins.curve_products(terms, Z, slopes, weights, room)
+        product = room.sum(axis=0)
+        curve = float(direction @ product)
+        if not (energy > goal and curve > BALANCED * float(direction @ direction)):
+            break
+        step += energy / curve * direction
+        rest -= energy / curve * product
+        before, energy = energy, float(rest @ rest)
+        direction = rest + energy / before * direction
+    return step
 
 
 def _balanced(slopes: Vector) -> Vector:
@@ -101,7 +170,7 @@ def column_curvatures(problem: Any) -> Vector:
 
     Where the loss has no bound: the second derivatives for a model without features.
     """
-    squares, parts = np.zeros(problem.dimension), problem.parts
+    squares, parts = np.zeros(problem.d + problem.fit_intercept), problem.parts
     if problem.bounded_curvature:
         _add_squares(parts, squares)
         return squares * float(problem.loss.curvature())

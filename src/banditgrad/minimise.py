@@ -18,8 +18,9 @@ from banditgrad._frames import as_frame
 from banditgrad.problem import Problem, effective_variance, optimal_variance
 from banditgrad.registry import make_sampler, make_solver
 from banditgrad.samplers import Auto, Sampler, Sampling, Uniform
-from banditgrad.solvers import Solver, automatic_solver
+from banditgrad.solvers import SampledNewton, Solver, automatic_solver
 from banditgrad.solvers.base import BAD_INDEX
+from banditgrad.solvers.multinomial import MultinomialNewton
 
 # Kernels run for about this long between two looks at the clock and at Ctrl-C.
 _SLICE_SECONDS = 0.05
@@ -64,7 +65,8 @@ class Result:
     Attributes
     ----------
     w : the solution, the best iterate that was recorded, or where the run converged the last one; with an intercept,
-        its last entry
+        its last entry; for losses of several margins
+        a matrix, one column for each, with an intercept its last row
     value : F(w)
     reason : why the run stopped
     passes : rows drawn, divided by n
@@ -169,6 +171,7 @@ def minimise(
     _check(problem, passes, tol, time_limit, record_every)
     problem.check_rows()
     chosen_solver: Solver = _chosen(solver, Solver, lambda: automatic_solver(problem), make_solver, "solver")
+    chosen_solver = _for_margins(chosen_solver, problem) if problem.vector else chosen_solver
     automatic_sampler = Auto if chosen_solver.draws(problem) else Uniform
     chosen_sampler = _resumed(sampler, problem) or _chosen(sampler, Sampler, automatic_sampler, make_sampler, "sampler")
     open_ended = time_limit is not None or tol > 0.0
@@ -242,7 +245,7 @@ class _Run:
             w, value = self.record()
             if not math.isfinite(value):
                 return Reason.DIVERGED
-            if callback is not None and callback(Progress(self.passes, self.seconds, value, w.copy(), self.variances)):
+            if callback is not None and callback(self.progress(w, value)):
                 return Reason.CALLBACK
             if time_limit is not None and self.seconds >= time_limit:
                 return Reason.TIME_LIMIT
@@ -274,6 +277,9 @@ class _Run:
         if value <= self.best_value:
             self.best_w, self.best_value = w, value
         return w, value
+
+    def progress(self, w: NDArray[np.float64], value: float) -> Progress:
+        return Progress(self.passes, self.seconds, value, self.problem.shaped(w.copy()), self.variances)
 
     def variances(self) -> tuple[float, float, float]:
         a = self.solver.feedback(self.problem, self.state)
@@ -307,6 +313,7 @@ class _Run:
             w, value = self.best_w, self.best_value
         columns = [np.array(column) for column in zip(*self.records, strict=True)] or [np.empty(0)] * 3
         history = History(*columns)
+        w = self.problem.shaped(w)
         return Result(w, value, reason, self.passes, self.seconds, history, self.sampling, self.solver, self.problem)
 
     def rose(self, value: float) -> bool:
@@ -343,6 +350,18 @@ def _chosen(value: Any, kind: type, automatic: Callable[[], Any], by_name: Calla
         remedy = f" Did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
         raise TypeError(f"minimise expects {role} to be a {kind.__name__} or a name, got {value!r}.{remedy}")
     return value
+
+
+def _for_margins(solver: Solver, problem: Problem) -> Solver:
+    """The solver that does the given one's work where a row has several margins."""
+    if isinstance(solver, SampledNewton):
+        return MultinomialNewton()
+    if solver.takes_several_margins:
+        return solver
+    raise TypeError(
+        f"{solver!r} takes losses of one margin, and {problem.loss} has {problem.margins}. Use SampledNewton, Saga, "
+        'ProxSvrg, LSvrg or S2gd, Sgd or ProxSgd with batches of one row, or "auto".'
+    )
 
 
 def _check(problem: Any, passes: float, tol: float, time_limit: float | None, record_every: float) -> None:

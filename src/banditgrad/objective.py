@@ -3,20 +3,19 @@
 import numpy as np
 
 from banditgrad._jit import inline
-from banditgrad.rows import add, dot
 
 # What is kept of a row at the point where it was last looked at: φ_i' and the margin.
 TABLE = np.dtype([("slope", "f8"), ("margin", "f8")])
 
 
 @inline
-def mean_term(parts, w):
+def mean_term(parts, room, w):
     """f(w) = (1/n) Σ_i φ_i(w)."""
     n, total, zero = parts.norms2.size, 0.0, True
     for j in range(w.size):
         zero = zero and w[j] == 0.0
     for i in range(n):
-        total += parts.terms.term(i, 0.0 if zero else dot(parts.rows, i, w))  # at zero no row need be read
+        total += parts.terms.term_at(parts.rows, room, w, i, zero)  # at zero no row need be read
     return total / n
 
 
@@ -30,17 +29,11 @@ def penalty_cost(penalty, w, d):
 
 
 @inline
-def full_gradient(parts, w, table, g, with_value):
+def full_gradient(parts, room, w, table, g, with_value):
     """g = ∇f(w), and the rows' slopes and margins into the table; returns f(w) where that is asked for, else 0."""
     n, total = parts.norms2.size, 0.0
     for j in range(g.size):
         g[j] = 0.0
     for i in range(n):
-        z = dot(parts.rows, i, w)
-        slope = parts.terms.slope(i, z)
-        table[i].slope = slope
-        table[i].margin = z
-        if with_value:
-            total += parts.terms.term(i, z)
-        add(parts.rows, i, slope / n, g)
+        total += parts.terms.add_gradient(parts.rows, room, w, table, i, n, g, with_value)
     return total / n

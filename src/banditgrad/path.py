@@ -147,7 +147,7 @@ def alpha_max(problem: Problem) -> float:
         raise TypeError(f"alpha_max knows L1, SquaredL2 and ElasticNet, got {problem.penalty!r}. Give alphas yourself.")
     l1, _ = shares
     if l1 > 0.0:
-        gradient = problem.gradient(null_model(problem))[: problem.d]
+        gradient = np.ravel(problem.gradient(null_model(problem)))[: problem.penalised]
         largest = float(np.abs(gradient).max(initial=0.0)) / l1
     else:
         largest = float(np.mean(problem.smoothness))
@@ -179,8 +179,8 @@ def decreasing(alphas: ArrayLike) -> Vector:
 
 
 def null_model(problem: Problem) -> Vector:
-    """w with all coefficients zero, and the best intercept if there is one."""
-    w = np.zeros(problem.dimension)
+    """w with all coefficients zero, and the best intercept, or intercepts, if there is one."""
+    w = np.zeros(problem.shape)
     if problem.fit_intercept:
         nothing, targets = sp.csr_array((problem.n, 1)), problem.parts.terms.targets
         alone = Problem(nothing, targets, problem.loss, Zero(), problem.sample_weight, True, problem.offset)

@@ -1,6 +1,7 @@
 """The problem F(w) = (1/n) Σ_i φ_i(w) + λ r(w), equation (1): data, loss and penalty, and what can be asked of them."""
 
 import copy
+import inspect
 import math
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -8,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditgrad import margins
 from banditgrad._jit import bridge, check_part, compile_once, kernel, prefetch
 from banditgrad.certificate import column_curvatures, duality_gap
 from banditgrad.local_curvature import local_curvatures
-from banditgrad.losses import Logistic, Loss, has_kinks
+from banditgrad.losses import Logistic, Loss, VectorLoss, has_kinks, margins_of
 from banditgrad.losses.names import loss_named
 from banditgrad.objective import mean_term, penalty_cost
 from banditgrad.penalties import Penalty, Zero
@@ -57,6 +59,65 @@ class Terms(NamedTuple):
         s = self.weights[i] if self.weights.size > 0 else 1.0
         return s * value, s * slope, s * second
 
+    # What stochastic steps ask for. `margins.VectorTerms` has the same methods for rows of several margins, for which
+    # there is the room; here a row of the table is a slope and a margin.
+
+    def margin_and_slope(self, rows, iterate, room, i):
+        """z_i, and the slope with ∇φ_i(w) = slope · x_i."""
+        z = iterate.margin(rows, i)
+        return z, self.slope(i, z)
+
+    def difference(self, rows, iterate, table, room, i):
+        """Likewise, and the change with ∇φ_i(w) - ∇φ_i(w̃_i) = change · x_i."""
+        z = iterate.margin(rows, i)
+        slope = self.slope(i, z)
+        return z, slope, slope - table[i].slope
+
+    def largest_second(self, table, room, i, z, change):
+        """The largest of φ_i'' at the margins of w̃_i and w and of the slope of its derivative between them."""
+        before = table[i].margin
+        second = max(self.second(i, before), self.second(i, z))
+        return max(second, change / (z - before)) if z != before else second
+
+    def second_in(self, table, i):
+        """φ_i'' at the margin of w̃_i."""
+        return self.second(i, table[i].margin)
+
+    def move_along(self, rows, iterate, room, i, factor, change):
+        iterate.move(rows, i, factor, change)
+
+    def add_along(self, rows, room, i, scale, w):
+        """w += scale · x_i."""
+        add(rows, i, scale, w)
+
+    def add_row_along(self, rows, iterate, room, i, gamma, scale):
+        iterate.add_row(rows, i, gamma, scale)
+
+    def note_row_of(self, rows, iterate, i):
+        iterate.note_row(rows, i)
+
+    def remember(self, table, room, i, z, slope):
+        """w̃_i becomes w."""
+        table[i].slope = slope
+        table[i].margin = z
+
+    def fetch_of(self, table, i):
+        prefetch(table, i)
+
+    def term_at(self, rows, room, w, i, zero):
+        """φ_i(w); w may be said to be zero."""
+        return self.term(i, 0.0 if zero else dot(rows, i, w))
+
+    def add_gradient(self, rows, room, w, table, i, n, g, with_value):
+        """g += ∇φ_i(w) / n, and w̃_i becomes w; returns φ_i(w) where that is asked for, else 0."""
+        z = dot(rows, i, w)
+        slope = self.slope(i, z)
+        table[i].slope = slope
+        table[i].margin = z
+        value = self.term(i, z) if with_value else 0.0
+        add(rows, i, slope / n, g)
+        return value
+
 
 class OffsetTerms(NamedTuple):
     """Likewise, of margins z = <x_i, w> that the loss is given with an offset added to each."""
@@ -77,8 +138,9 @@ class OffsetTerms(NamedTuple):
             prefetch(self.weights, i)
 
 
-for _method in (Terms.term, Terms.slope, Terms.second, Terms.expand):
-    setattr(OffsetTerms, _method.__name__, _method)
+for _name, _method in vars(Terms).items():
+    if inspect.isfunction(_method) and not _name.startswith("_") and _name not in vars(OffsetTerms):
+        setattr(OffsetTerms, _name, _method)
 
 
 @bridge
@@ -148,6 +210,9 @@ class Parts(NamedTuple):
 class Problem:
     """F(w) = (1/n) Σ_i φ_i(w) + λ r(w),  φ_i(w) = s_i · loss(<x_i, w> + o_i, y_i).
 
+    A loss of several margins, as `Softmax`, has a matrix W with a column for each, and φ_i(W) = s_i · loss(W'x_i, y_i).
+    Methods take such a W, and give one back, or all of its numbers in a row, as solvers do.
+
     Parameters
     ----------
     X : array of shape (n, d), or scipy sparse array or matrix
@@ -155,16 +220,17 @@ class Problem:
         The `indices` and `indptr` of a CSR matrix with more than four million entries, which are not copied, must not
         be changed while the problem is in use.
     y : array of shape (n,)
-        Targets; classification losses expect -1 and +1.
+        Targets; classification losses expect -1 and +1, `Softmax` the numbers of the classes, from 0.
     loss : Loss or str
-        `Logistic`, `Hinge`, `SquaredHinge`, `ModifiedHuber`, `ComplementaryLogLog`; `Squared`, `Huber`, `Quantile`;
-        `Poisson`, `Gamma`, `Tweedie`; a name, "logistic" or scikit-learn's "log_loss"; or your own.
+        `Logistic`, `Hinge`, `SquaredHinge`, `ModifiedHuber`, `ComplementaryLogLog`; `Softmax`; `Squared`, `Huber`,
+        `Quantile`; `Poisson`, `Gamma`, `Tweedie`; a name, "logistic" or scikit-learn's "log_loss"; or your own.
     penalty : Penalty
         `Zero`, `L1`, `SquaredL2`, `ElasticNet`, or your own; its strength is the λ of the formula.
     sample_weight : array of shape (n,), optional
         Weights s_i >= 0, rescaled to mean 1; a weight of 2 counts like the row given twice.
     fit_intercept : bool
-        Whether w has one more, last coordinate that is added to every margin and not penalised.
+        Whether w has one more, last coordinate, and W one more, last row, that is added to every margin and not
+        penalised.
     offset : array of shape (n,), optional
         Numbers o_i that are added to the margins; the logarithm of the exposure for losses with a logarithmic link.
     """
@@ -181,7 +247,8 @@ class Problem:
     ) -> None:
         traits = ("curvature", "slope_bound")
         loss = Logistic() if loss is None else loss_named(loss) if isinstance(loss, str) else loss
-        self.loss = check_part(loss, Loss, "loss", also=traits)
+        self.margins = margins_of(loss)
+        self.loss = check_part(loss, VectorLoss if hasattr(loss, "margins") else Loss, "loss", also=traits)
         self.penalty = check_part(Zero() if penalty is None else penalty, Penalty, "penalty")
         self.fit_intercept = bool(fit_intercept)
         rows, self.n, self.d = as_rows(X, self.fit_intercept)
@@ -192,8 +259,14 @@ class Problem:
         self.sample_weight = None if sample_weight is None else _weights(sample_weight, self.n)
         weights = np.zeros(0) if self.sample_weight is None else self.sample_weight
         self.offset = None if offset is None else read_only(_vector(offset, self.n, "offset").copy())
-        about = (self.loss, targets, read_only(weights), _derivatives(self.loss))
-        terms = Terms(*about) if self.offset is None else OffsetTerms(*about, self.offset)
+        terms: Any
+        if self.vector:
+            if self.offset is not None:
+                raise ValueError(f"offset is for losses of one margin, got {self.loss}, of {self.margins}.")
+            terms = margins.vector_terms(self.loss, targets, read_only(weights))
+        else:
+            about = (self.loss, targets, read_only(weights), _derivatives(self.loss))
+            terms = Terms(*about) if self.offset is None else OffsetTerms(*about, self.offset)
         self.parts = Parts(rows, terms, read_only(norms2))
 
     def __repr__(self) -> str:
@@ -201,7 +274,7 @@ class Problem:
         return f"Problem({shape}, loss={self.loss}, penalty={self.penalty}, fit_intercept={self.fit_intercept})"
 
     def with_loss(self, loss: Any) -> "Problem":
-        """The same rows, targets and penalty with another loss."""
+        """The same rows, targets and penalty with another loss of one margin."""
         other = copy.copy(self)
         for name in OF_LOSS:
             vars(other).pop(name, None)
@@ -218,9 +291,28 @@ class Problem:
         return other
 
     @property
+    def vector(self) -> bool:
+        """Whether the loss is one of several margins, and the iterate a matrix."""
+        return hasattr(self.loss, "margins")
+
+    @property
     def dimension(self) -> int:
-        """The length of w: the number of features, and one more with an intercept."""
-        return self.d + self.fit_intercept
+        """How many numbers w is: as many as features, one more with an intercept, and that times the margins."""
+        return (self.d + self.fit_intercept) * self.margins
+
+    @property
+    def penalised(self) -> int:
+        """How many of them are penalised, the first: all but the intercept."""
+        return self.d * self.margins
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of w, or of W."""
+        return (self.d + self.fit_intercept, self.margins) if self.vector else (self.dimension,)
+
+    def shaped(self, w: Vector) -> Vector:
+        """w as users have it: W where the loss has several margins."""
+        return w.reshape(self.shape)
 
     @property
     def shrinkage(self) -> tuple[float, float] | None:
@@ -271,7 +363,10 @@ class Problem:
         return self._value(w) if w.any() else self._value_at_zero
 
     def _value(self, w: Vector) -> float:
-        return float(_mean_term(self.parts, w) + _penalty_cost(self.penalty, w, self.d))
+        mean = (
+            margins.mean_term(self.parts, self.shaped(w)) if self.vector else _mean_term(self.parts, margins.NO_ROOM, w)
+        )
+        return float(mean + _penalty_cost(self.penalty, w, self.penalised))
 
     @cached_property
     def _value_at_zero(self) -> float:
@@ -280,12 +375,17 @@ class Problem:
 
     def gradient(self, w: ArrayLike) -> Vector:
         """∇f(w), the gradient of the data term."""
-        out = np.zeros(self.dimension)
-        _gradient(self.parts, self.check_point(w), out)
-        return out
+        point, out = self.check_point(w), np.zeros(self.dimension)
+        if self.vector:
+            margins.gradient(self.parts, self.shaped(point), self.shaped(out))
+        else:
+            _gradient(self.parts, point, out)
+        return out.reshape(np.shape(w))
 
     def residuals(self, w: ArrayLike) -> Vector:
         """|<x_i, w> + o_i - y_i| for every i."""
+        if self.vector:
+            raise TypeError(f"{self.loss} has {self.margins} margins and no residuals.")
         out = np.empty(self.n)
         _residuals(self.parts, self.check_point(w), out)
         return out
@@ -293,7 +393,10 @@ class Problem:
     def gradient_norms(self, w: ArrayLike) -> Vector:
         """‖∇φ_i(w)‖ for every i."""
         out = np.empty(self.n)
-        _gradient_norms(self.parts, self.check_point(w), out)
+        if self.vector:
+            margins.gradient_norms(self.parts, self.shaped(self.check_point(w)), out)
+        else:
+            _gradient_norms(self.parts, self.check_point(w), out)
         return out
 
     def gradient_mapping(self, w: ArrayLike, step: float | None = None, gradient: Vector | None = None) -> Vector:
@@ -301,13 +404,13 @@ class Problem:
 
         ∇f(w) is computed unless it is given.
         """
-        w = self.check_point(w)
+        shape, w = np.shape(w), self.check_point(w)
         if step is None:
             mean = float(np.mean(self.smoothness))
             step = 1.0 / mean if mean > 0.0 else 1.0
-        moved = w - step * (self.gradient(w) if gradient is None else gradient)
-        _prox_all(self.penalty, moved, step, self.d)
-        return (w - moved) / step
+        moved = w - step * (self.gradient(w) if gradient is None else np.ravel(gradient))
+        _prox_all(self.penalty, moved, step, self.penalised)
+        return ((w - moved) / step).reshape(shape)
 
     def gap(self, w: ArrayLike) -> float:
         """A certificate: F(w) is at most so much above its minimum. The duality gap, at the cost of two passes.
@@ -330,8 +433,8 @@ class Problem:
         w, h = self.check_point(w), self._column_curvatures
         if has_kinks(self.loss) and gradient is None:
             return math.sqrt(2.0 * self.gap(w))
-        moved = w - (self.gradient(w) if gradient is None else gradient) / h
-        _prox_each(self.penalty, moved, 1.0 / h, self.d)
+        moved = w - (self.gradient(w) if gradient is None else np.ravel(gradient)) / h
+        _prox_each(self.penalty, moved, 1.0 / h, self.penalised)
         return float(np.linalg.norm(np.sqrt(h) * (w - moved)))
 
     def relative_optimality(
@@ -359,7 +462,7 @@ class Problem:
 
     @cached_property
     def _column_curvatures(self) -> Vector:
-        curvatures = column_curvatures(self)
+        curvatures = np.repeat(column_curvatures(self), self.margins)
         return np.where(curvatures > 0.0, curvatures, 1.0)
 
     def effective_variance(self, w: ArrayLike, p: ArrayLike) -> float:
@@ -379,8 +482,11 @@ class Problem:
 
     def _compile(self) -> None:
         parts, nothing = self.parts._replace(norms2=self.parts.norms2[:0]), np.zeros(self.dimension)
-        _mean_term(parts, nothing)
-        _gradient(parts, nothing, nothing)
+        if self.vector:
+            margins.compile(parts, self.shaped(nothing))
+        else:
+            _mean_term(parts, margins.NO_ROOM, nothing)
+            _gradient(parts, nothing, nothing)
         _penalty_cost(self.penalty, nothing, 0)
         _prox_all(self.penalty, nothing, 1.0, 0)
         _prox_each(self.penalty, nothing, nothing, 0)
@@ -390,9 +496,14 @@ class Problem:
         check_in_place(self.parts.rows, self.n, self.d)
 
     def check_point(self, w: ArrayLike) -> Vector:
-        """w as a float64 array of the right length."""
+        """w, or W in a row, as a float64 array of the right length."""
         w = np.ascontiguousarray(w, dtype=np.float64)
+        if self.vector and w.shape == self.shape:
+            return w.reshape(-1)
         if w.shape != (self.dimension,):
+            if self.vector:
+                what = "the features and the intercept" if self.fit_intercept else "the features"
+                raise ValueError(f"W must have shape {self.shape}, {what} by the margins, got {w.shape}.")
             extra = " (the features and the intercept)" if self.fit_intercept else ""
             raise ValueError(f"w must have shape ({self.dimension},){extra}, got {w.shape}.")
         return w
@@ -440,8 +551,8 @@ def _weights(values: ArrayLike, n: int) -> Vector:
 
 
 @kernel
-def _mean_term(parts, w):
-    return mean_term(parts, w)
+def _mean_term(parts, room, w):
+    return mean_term(parts, room, w)
 
 
 @kernel

@@ -69,6 +69,7 @@ SAMPLERS: Mapping[str, Any] = _by_name(
     SafeBounds,
 )
 CLASSIFICATION_LOSSES = ("log_loss", "squared_hinge", "hinge", "modified_huber")
+MULTI_CLASS = ("auto", "multinomial", "ovr")
 LOG_LINK_LOSSES = ("poisson", "gamma", "tweedie")  # of a mean exp(z)
 REGRESSION_LOSSES = ("squared_error", "huber", "quantile", *LOG_LINK_LOSSES)
 PENALTIES = ("l1", "l2", "elasticnet", None)

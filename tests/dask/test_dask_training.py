@@ -166,7 +166,7 @@ def test_more_than_two_classes_words_as_labels(client):
     labels = np.array(["ant", "bee", "cat"])[np.argmax(X @ rng.standard_normal((30, 3)), axis=1)]
     order = np.argsort(labels, kind="stable")
     model = BanditClassifier(**DEEP).fit(sparse_blocks(X[order], EVEN), da.from_array(labels[order], chunks=1000))
-    local = linear_model.BanditClassifier(random_state=0, tol=1e-9).fit(X, labels)
+    local = linear_model.BanditClassifier(multi_class="ovr", random_state=0, tol=1e-9).fit(X, labels)
     np.testing.assert_allclose(model.objective_, local.objective_, rtol=1e-7)
     rows = sparse_blocks(X, EVEN)
     assert np.array_equal(model.predict(rows).compute(), local.predict(X))

@@ -127,7 +127,7 @@ def test_digits_below_five(digits, loss, penalty):
 
 def test_digits_one_against_the_rest(digits):
     X, y = digits
-    ours = BanditClassifier(alpha=ALPHA, n_jobs=2, **SETTINGS).fit(X, y)
+    ours = BanditClassifier(alpha=ALPHA, multi_class="ovr", n_jobs=2, **SETTINGS).fit(X, y)
     logistic = LogisticRegression(C=1 / (len(y) * ALPHA), solver="newton-cholesky", tol=1e-12)
     theirs = OneVsRestClassifier(logistic).fit(X, y)
     np.testing.assert_allclose(ours.coef_, np.vstack([each.coef_ for each in theirs.estimators_]), atol=1e-4)

@@ -83,7 +83,7 @@ def test_large_single_precision_rows_are_not_copied(rows, monkeypatch):
 
 def test_same_seed_same_bits_and_threads_do_not_matter(three_classes):
     X, y = three_classes
-    drawing = BanditClassifier(solver="proxsvrg", random_state=3)
+    drawing = BanditClassifier(solver="proxsvrg", multi_class="ovr", random_state=3)
     models = [clone(drawing).set_params(n_jobs=jobs).fit(X, y) for jobs in (1, 2, -1)]
     for model in models[1:]:
         assert np.array_equal(model.coef_, models[0].coef_)
@@ -158,7 +158,9 @@ def test_interrupted_fits_keep_what_they_reached(three_classes, ctrl_c):
             if next(calls) == 5:
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-        model = BanditClassifier(random_state=0, n_jobs=jobs, tol=None, max_iter=10**7, callback=interrupt)
+        model = BanditClassifier(
+            multi_class="ovr", random_state=0, n_jobs=jobs, tol=None, max_iter=10**7, callback=interrupt
+        )
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
         assert model.coef_.shape == (3, 5)
@@ -189,7 +191,7 @@ def test_an_exception_in_one_class_ends_the_others(three_classes):
             raise RuntimeError("on purpose")
 
     with pytest.raises(RuntimeError, match="on purpose"):
-        BanditClassifier(n_jobs=2, tol=None, max_iter=10**6, callback=fail).fit(*three_classes)
+        BanditClassifier(multi_class="ovr", n_jobs=2, tol=None, max_iter=10**6, callback=fail).fit(*three_classes)
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet", None])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
@@ -11,6 +12,7 @@ from banditgrad.linear_model.stream import INTERCEPT, RATE
 
 SLOPES = {
     "log_loss": lambda z, y: -y / (1 + np.exp(y * z)),
+    "multinomial": lambda z, y: softmax(z) - (y > 0),
     "squared_hinge": lambda z, y: -2 * y * np.maximum(0, 1 - y * z),
     "squared_error": lambda z, y: z - y,
 }
@@ -25,7 +27,7 @@ def by_hand(blocks, loss, l1, l2, seed):
     d, count = blocks[0][0].shape[1], blocks[0][1].shape[1]
     w, largest = np.zeros((d + 1, count)), np.append(np.zeros(d), 1.0)
     squares, by_target, total_y, crowd, seen = np.zeros(d + 1), np.zeros(count), 0.0, 0.0, 0
-    curvature = {"log_loss": 0.0, "squared_hinge": 2.0, "squared_error": 1.0}[loss]
+    curvature = {"log_loss": 0.0, "multinomial": 0.0, "squared_hinge": 2.0, "squared_error": 1.0}[loss]
     rates, balance = np.zeros(d + 1), np.ones(count)
     for X, Y, weights in blocks:
         total_y, seen = total_y + np.sum(Y**2) / count, seen + len(Y)
@@ -68,14 +70,18 @@ def blocks():
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet", None])
-@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge", "squared_error"])
+@pytest.mark.parametrize("loss", ["log_loss", "multinomial", "squared_hinge", "squared_error"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_the_steps_are_those_of_a_plain_loop(blocks, loss, penalty, form):
     alpha = 0.01
     l1 = alpha * {"l1": 1.0, "elasticnet": 0.15}.get(penalty, 0.0)
     l2 = 0.0 if penalty is None else alpha - l1
     kind, first = (BanditRegressor, {}) if loss == "squared_error" else (BanditClassifier, {"classes": [0, 1, 2]})
-    model = kind(loss, penalty=penalty, alpha=alpha, random_state=7)
+    settings = {"penalty": penalty, "alpha": alpha, "random_state": 7}
+    if loss == "multinomial":
+        model = kind("log_loss", multi_class=loss, **settings)
+    else:
+        model = kind(loss, **settings, **({} if kind is BanditRegressor else {"multi_class": "ovr"}))
     for X, y, weights in blocks:
         model.partial_fit(form(X), y, sample_weight=weights, **first)
     targets = [

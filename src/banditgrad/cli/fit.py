@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from banditgrad.cli import inputs, options, outcome, screen
-from banditgrad.registry import CLASSIFICATION_LOSSES, SAMPLERS, SOLVERS
+from banditgrad.registry import CLASSIFICATION_LOSSES, MULTI_CLASS, SAMPLERS, SOLVERS
 
 INTERRUPTED = 130
 ALPHA = 1e-4
@@ -85,11 +85,20 @@ def fit(
         float, typer.Option("--tol", min=0.0, help="Stop when the gradient is this much smaller than at w = 0.")
     ] = 1e-6,
     intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Whether to fit one.")] = True,
+    multi_class: Annotated[
+        str,
+        typer.Option(
+            "--multi-class",
+            callback=options.one_of(MULTI_CLASS),
+            help="More than two classes: multinomial, or ovr, one against the rest; auto: the first with log_loss.",
+            **options.complete(MULTI_CLASS),
+        ),
+    ] = "auto",
     balanced: Annotated[bool, typer.Option("--balanced", help="Let all classes count the same.")] = False,
     summary: Annotated[
         bool, typer.Option("--summary", help="Print every coefficient with its standard error, for l2 and no penalty.")
     ] = False,
-    jobs: Annotated[int, typer.Option("--jobs", help="Threads for more than two classes, or for folds.")] = -1,
+    jobs: Annotated[int, typer.Option("--jobs", help="Threads for classes one against the rest, or for folds.")] = -1,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
@@ -146,6 +155,8 @@ def fit(
     }
     if balanced and not classify:
         raise typer.BadParameter(f"--balanced is for classes; the loss here is {loss}.")
+    if classify:
+        settings["multi_class"] = multi_class
     if balanced:
         settings["class_weight"] = "balanced"
     if not classify:
@@ -228,12 +239,15 @@ def _add_summary(results: dict[str, Any], model: Any, file: inputs.Data) -> None
 
 def _train(model: Any, file: inputs.Data, classify: bool, compiled_before: float) -> dict[str, Any]:
     """Fit; the seconds without those of the compiler, what it warned of, and whether Ctrl-C ended it."""
+    from banditgrad.linear_model.classifier import is_multinomial
+
     interrupted = False
     classes = np.unique(file.y).size if classify else 1
+    problems = 1 if classes == 2 or (classify and is_multinomial(model, classes)) else classes
     begin = time.perf_counter()
     with (
         warnings.catch_warnings(record=True) as caught,
-        screen.training(classes if classes > 2 else 1) as callback,
+        screen.training(problems) as callback,
         screen.compiling() as compiled,
     ):
         warnings.simplefilter("always")

@@ -21,8 +21,9 @@ class BanditClassifier(OnDask, local.BanditClassifier):
 
         F(w, b) = Σ_i s_i loss(<x_i, w> + b, y_i) / Σ_i s_i + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio)/2 ‖w‖²)
 
-    Rows stay where they are; vectors of one number per feature travel. It works on the cluster of the current
-    `distributed.Client`, or in threads of this process where there is none.
+    More than two classes are taken one against the rest. Rows stay where they are; vectors of one number per feature
+    travel. It works on the cluster of the current `distributed.Client`, or in threads of this process where there is
+    none.
 
     Parameters
     ----------
@@ -56,6 +57,8 @@ class BanditClassifier(OnDask, local.BanditClassifier):
     """
 
     _local_kind = local.BanditClassifier
+
+    multi_class = "ovr"  # rounds are of problems of one margin
 
     def __init__(
         self,

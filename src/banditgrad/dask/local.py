@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
 from banditgrad._random import new_stream
+from banditgrad.margins import NO_ROOM
 from banditgrad.objective import TABLE, full_gradient
 from banditgrad.problem import Problem
 from banditgrad.rows import dot
@@ -76,7 +77,7 @@ class Loop:
         self.state = LoopState(
             iterate=new_iterate(problem, np.zeros(problem.dimension), self._safe, mean=True),
             table=np.zeros(problem.n, TABLE),
-            minibatch=new_minibatch(problem.n, 1),
+            minibatch=new_minibatch(problem, 1),
             rule=smoothness_rule(problem, step_size, means=True),
             noise=np.zeros(1, NOISE),
         )
@@ -84,7 +85,7 @@ class Loop:
     def compile(self, problem: Problem) -> None:
         """Have the loops compiled, so that this does not count as work."""
         w, parts = np.zeros(problem.dimension), problem.parts
-        _evaluate(parts._replace(norms2=parts.norms2[:0]), w, self.state.table, np.zeros_like(w))
+        _evaluate(parts._replace(norms2=parts.norms2[:0]), NO_ROOM, w, self.state.table, np.zeros_like(w))
         _values_along(parts._replace(norms2=parts.norms2[:0]), w, w, np.zeros(0), np.zeros(0))
         if self._newton is not None:
             SampledNewton().advance(problem, self._newton, self.sampling.state, 0)
@@ -95,7 +96,7 @@ class Loop:
     def evaluate(self, problem: Problem, w: Vector) -> tuple[float, Vector]:
         """f_k(w) and ∇f_k(w); w becomes the snapshot."""
         gradient = np.zeros_like(w)
-        value = float(_evaluate(problem.parts, w, self.state.table, gradient))
+        value = float(_evaluate(problem.parts, NO_ROOM, w, self.state.table, gradient))
         self.snapshot = w.copy()
         return value, gradient
 
@@ -169,8 +170,8 @@ class Loop:
 
 
 @kernel
-def _evaluate(parts, w, table, gradient):
-    return full_gradient(parts, w, table, gradient, True)
+def _evaluate(parts, room, w, table, gradient):
+    return full_gradient(parts, room, w, table, gradient, True)
 
 
 @kernel

@@ -160,7 +160,7 @@ class BanditLinearModel(BaseEstimator):
     ) -> None:
         """Minimise one problem per target, from zero or, warm, from where the last fit ended."""
         plan = Plan(make_solver(self.solver, self.step_size), self.max_iter, self.tol or 0.0)
-        starts = self._starts(X.shape[1], len(targets)) if self.warm_start else None
+        starts = self._starts(X.shape[1], self._outputs) if self.warm_start else None
         self._run(plan, X, targets, weights, starts, None if offset is None else as_offset(offset, X.shape[0]))
         self.__dict__.pop("_memory", None)  # of a stream that this fit ends
         self.n_seen_ = X.shape[0] * self.n_iter_
@@ -183,7 +183,7 @@ class BanditLinearModel(BaseEstimator):
         if getattr(self, "C", None) is not None:
             raise ValueError("C needs the number of all rows, which partial_fit never sees. Pass alpha, 1 / (n C).")
         seen = getattr(self, "n_seen_", 0)
-        starts = self._starts(X.shape[1], len(targets))
+        starts = self._starts(X.shape[1], self._outputs)
         if all(isinstance(value, str) and value == "auto" for value in (self.solver, self.sampler, self.step_size)):
             self._stream(X, targets, weights, starts, seen)
         else:
@@ -196,11 +196,11 @@ class BanditLinearModel(BaseEstimator):
     ) -> None:
         """Every row once, in random order, with steps that remember the gradients of earlier calls."""
         problem, each = self._problem(X, targets[0], weights), np.column_stack(targets)
-        w = np.zeros((problem.d + 1, len(targets)))
+        w = np.zeros((problem.d + 1, self._outputs))
         if starts is None:
-            memory = new_memory(problem.d, len(targets))
+            memory = new_memory(problem.d, self._outputs)
         else:
-            w[: problem.dimension] = starts.T
+            w[: starts.shape[1]] = starts.T
             memory = getattr(self, "_memory", None) or recalled(problem, each, w, seen)
         order = check_random_state(self.random_state).permutation(problem.n)
         w, memory = one_pass(problem, each, w, memory, order)
@@ -219,20 +219,30 @@ class BanditLinearModel(BaseEstimator):
         """
         if self.step_size != "auto":
             return self.step_size
-        problem = self._problem(X, np.ones(X.shape[0]), weights)
+        problem = self._problem(X, np.ones(X.shape[0]), weights)  # the labels do not matter
         _, l2 = problem.shrinkage or (0.0, 0.0)
         mu = l2 or float(self.alpha)
         return ShiftedInverseTime(2.0 * max(float(problem.smoothness.max()), 1e-300) + mu * seen, mu)
 
-    def _starts(self, d: int, problems: int) -> Vector | None:
-        """The coefficients so far, one row per problem, if there are any."""
+    @property
+    def _outputs(self) -> int:
+        """How many margins a row has, in all problems together: rows of `coef_`."""
+        return 1
+
+    def _as_starts(self, coefficients: Any) -> Sequence[Vector] | None:
+        """One start per problem, of coefficients with one row per margin."""
+        starts: Sequence[Vector] | None = coefficients
+        return starts
+
+    def _starts(self, d: int, outputs: int) -> Vector | None:
+        """The coefficients so far, one row per margin, if there are any."""
         if not hasattr(self, "coef_"):
             return None
         coef = np.atleast_2d(self.coef_)
-        if coef.shape != (problems, d):
+        if coef.shape != (outputs, d):
             raise ValueError(
                 f"warm_start needs data like that of the last fit, which gave coefficients of shape {coef.shape}; "
-                f"here it is {(problems, d)}. Fit a fresh estimator."
+                f"here it is {(outputs, d)}. Fit a fresh estimator."
             )
         return np.column_stack([coef, self.intercept_]) if self.fit_intercept else coef.astype(np.float64)
 
@@ -263,11 +273,11 @@ class BanditLinearModel(BaseEstimator):
         X: Any,
         targets: Sequence[Vector],
         weights: Vector | None,
-        starts: Vector | None,
+        coefficients: Vector | None,
         offset: Vector | None = None,
     ) -> None:
         scaling = self._scaling(X, weights)
-        X, starts = scaling.apply(X), scaling.into(starts)
+        X, starts = scaling.apply(X), self._as_starts(scaling.into(coefficients))
         held_out: list[HeldOut] = []
         if self.early_stopping and not plan.streams:
             X, targets, weights, offset, held_out = self._hold_out(X, targets, weights, offset)
@@ -345,18 +355,18 @@ class BanditLinearModel(BaseEstimator):
         return watch
 
     def _keep(self, problems: Sequence[Problem], results: Sequence[Result], scaling: Scaling) -> None:
-        solutions = np.array([result.w for result in results])
-        self._keep_solution(scaling.back(solutions))
+        self._keep_solution(scaling.back(by_margin([result.w for result in results])))
         self.n_iter_ = max(1, max(math.ceil(result.passes) for result in results))
         self.solver_ = name_of(results[0].solver)
         self.objective_ = np.array([result.value for result in results])
         self.history_ = [result.history for result in results]
         self.sampling_probabilities_ = np.mean([result.sampling.probabilities() for result in results], axis=0)
-        norms = np.linalg.norm([p.gradient_norms(w) for p, w in zip(problems, solutions, strict=True)], axis=0)
+        each = [problem.gradient_norms(result.w) for problem, result in zip(problems, results, strict=True)]
+        norms = np.linalg.norm(each, axis=0)
         self.importance_ = norms / norms.mean() if norms.any() else np.ones_like(norms)
 
     def _keep_solution(self, w: Vector) -> None:
-        """Coefficients and intercepts, one row per problem."""
+        """Coefficients and intercepts, one row per margin."""
         d = self.n_features_in_
         self.coef_ = w[:, :d]
         self.intercept_ = w[:, d].copy() if self.fit_intercept else np.zeros(len(w))
@@ -390,6 +400,11 @@ class BanditLinearModel(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+
+
+def by_margin(solutions: Any) -> Vector:
+    """The numbers of each margin in a row: a solution is w, or W with one column per margin."""
+    return np.vstack([solution.T for solution in solutions])
 
 
 _FLOATS = [np.float64, np.float32]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,8 +14,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from banditgrad._names import shown
 from banditgrad.linear_model.availability import available_if
 from banditgrad.linear_model.base import ALPHA, BanditLinearModel, Vector, as_weights
+from banditgrad.losses import Softmax
 from banditgrad.minimise import Progress
-from banditgrad.registry import CLASSIFICATION_LOSSES
+from banditgrad.registry import CLASSIFICATION_LOSSES, MULTI_CLASS, make_solver
 from banditgrad.samplers import Sampler
 from banditgrad.solvers import Solver
 
@@ -25,9 +26,11 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
 
         F(w, b) = Σ_i s_i loss(<x_i, w> + b, y_i) / Σ_i s_i + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio)/2 ‖w‖²)
 
-    The intercept is not penalised. `alpha` is that of scikit-learn's ``SGDClassifier``. In terms of the C of
-    ``LogisticRegression`` and ``LinearSVC`` it is ``1 / (n C)``, with n the number of rows or the sum of their weights.
-    More than two classes are taken one against the rest.
+    With more than two classes and "log_loss" it is multinomial logistic regression: the loss is log Σ_k exp(z_k) - z_y
+    of margins z = W'x + b, one for each class, and the norms are sums over all numbers of W. Other losses take the
+    classes one against the rest. The intercept is not penalised. `alpha` is that of scikit-learn's ``SGDClassifier``.
+    In terms of the C of ``LogisticRegression`` and ``LinearSVC`` it is ``1 / (n C)``, with n the number of rows or the
+    sum of their weights.
 
     Parameters
     ----------
@@ -70,6 +73,10 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         Whether the penalty sees columns divided by their standard deviations, so that it treats them alike and raw
         columns do no harm; coefficients are given in the columns' own units. Sparse rows stay sparse. Needs memory for
         a copy of X.
+    multi_class : "auto", "multinomial" or "ovr"
+        What to do with more than two classes: one multinomial problem, which asks for "log_loss"; or one problem for
+        each, against the rest. "auto" is the first with "log_loss", the second with other losses and with solvers
+        that take one margin only: `Sqn`, and those that are given minibatches or another geometry.
     class_weight : dict, "balanced" or None
         Weights by which the rows of each class count.
     warm_start : bool
@@ -77,7 +84,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     random_state : int, RandomState or None
         An int makes every fit the same to the bit.
     n_jobs : int or None
-        Threads for more than two classes; -1 is one per core.
+        Threads for classes that are taken one against the rest; -1 is one per core.
     verbose : int
         Whether to show progress and print how each run ended.
     callback : callable or None
@@ -95,7 +102,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     objective_ : F at the solution, one number per problem solved
     history_ : list of `History`, one per problem: passes, seconds and value, pass by pass
     sampling_probabilities_ : array of shape (n,)
-        The probability of each row of the training data with the sampler as it was in the end; the mean over classes.
+        The probability of each row of the training data with the sampler as it was in the end; the mean over problems.
         "samplednewton" makes few draws or none, and a bandit learns little; with "proxsvrg" it learns in every pass.
     importance_ : array of shape (n,)
         The norm of each row's gradient at the solution, relative to the mean: how many times as often as under uniform
@@ -130,6 +137,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         n_iter_no_change: int = 5,
         fit_intercept: bool = True,
         standardize: bool = False,
+        multi_class: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -152,6 +160,7 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         self.n_iter_no_change = n_iter_no_change
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.multi_class = multi_class
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
@@ -218,9 +227,11 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
 
     @available_if(lambda self: expect_probabilities(self))
     def predict_proba(self, X: Any) -> Vector:
-        """The probability of each class; with more than two, those of one against the rest, scaled to sum to 1."""
+        """The probability of each class; of more than two that are taken one against the rest, scaled to sum to 1."""
         check_is_fitted(self)
         margins = self._margins(X)
+        if self._is_multinomial:
+            return np.asarray(softmax(margins, axis=1))
         p = expit(margins) if self.loss == "log_loss" else 0.5 * (np.clip(margins, -1.0, 1.0) + 1.0)
         if p.shape[1] == 1:
             return np.hstack([1.0 - p, p])
@@ -230,15 +241,45 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     @available_if(lambda self: expect_probabilities(self))
     def predict_log_proba(self, X: Any) -> Vector:
         """The logarithms of `predict_proba`."""
+        if hasattr(self, "classes_") and self._is_multinomial:
+            return np.asarray(log_softmax(self._margins(X), axis=1))
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    @property
+    def _is_multinomial(self) -> bool:
+        """Whether the classes, as far as they are known, are one problem with a margin for each."""
+        return hasattr(self, "classes_") and is_multinomial(self, self.classes_.size)
+
+    @property
+    def _outputs(self) -> int:
+        return 1 if self.classes_.size == 2 else int(self.classes_.size)
+
+    def _as_starts(self, coefficients: Any) -> Sequence[Vector] | None:
+        together = coefficients is not None and self._is_multinomial
+        return [coefficients.T] if together else super()._as_starts(coefficients)
+
+    def _loss(self) -> Any:
+        return Softmax(self.classes_.size) if self._is_multinomial else super()._loss()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.multi_class not in MULTI_CLASS:
+            names = ", ".join(f'"{name}"' for name in MULTI_CLASS)
+            raise ValueError(f"multi_class must be one of {names}; got {self.multi_class!r}.")
+        if self.multi_class == "multinomial" and self.loss != "log_loss":
+            raise ValueError(f'multi_class="multinomial" comes with loss="log_loss", not {self.loss!r}. Pass "ovr".')
+
     def _targets(self, y: NDArray[Any]) -> list[Vector]:
-        """One against the rest."""
+        """The numbers of the classes for one multinomial problem, else one against the rest."""
+        if self._is_multinomial:
+            return [np.searchsorted(self.classes_, y).astype(np.float64)]
         positive = self.classes_[1:] if self.classes_.size == 2 else self.classes_
         return [np.where(y == label, 1.0, -1.0) for label in positive]
 
     def _strata(self, targets: Sequence[Vector]) -> Any:
+        if self._is_multinomial:
+            return targets[0]
         return np.column_stack([np.zeros_like(targets[0]), *targets]).argmax(axis=1)
 
     def _weights(self, y: NDArray[Any], sample_weight: ArrayLike | None) -> Vector | None:
@@ -248,6 +289,16 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         given = _check_sample_weight(weights, y, dtype=np.float64)
         by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=given)
         return np.asarray(by_class[np.searchsorted(self.classes_, y)] * given)
+
+
+def is_multinomial(estimator: Any, classes: int) -> bool:
+    """Whether so many classes are one problem."""
+    if classes < 3 or estimator.loss != "log_loss" or estimator.multi_class == "ovr":
+        return False
+    if estimator.multi_class == "multinomial":
+        return True
+    solver = make_solver(estimator.solver, estimator.step_size)
+    return isinstance(solver, str) or solver.takes_several_margins
 
 
 def expect_two(classes: NDArray[Any]) -> None:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from banditgrad._frames import as_frame
 from banditgrad._names import shown
 from banditgrad.linear_model.availability import available_if
-from banditgrad.linear_model.base import BanditLinearModel
+from banditgrad.linear_model.base import BanditLinearModel, by_margin
 from banditgrad.linear_model.classifier import BanditClassifier, expect_probabilities
 from banditgrad.linear_model.regressor import BanditRegressor
 from banditgrad.minimise import Reason
@@ -109,11 +109,11 @@ class _Fits:
 
     @property
     def plain_w(self) -> Vector:
-        """The minimisers in the units of the columns."""
-        return self.scaling.back(self.w)
+        """The minimisers in the units of the columns, one row per margin."""
+        return self.scaling.back(by_margin(self.w))
 
     def minimise(self, alpha: float, shift: Vector | float = 0.0, **options: Any) -> Vector:
-        """The minimisers, one row per target; `shift` is how far those of other rows have moved since the last."""
+        """The minimisers, one per target; `shift` is how far those of other rows have moved since the last."""
         starts = self.w + shift
         results = [f.minimise(alpha, w0, **options) for f, w0 in zip(self.followers, starts, strict=True)]
         self.unfinished += any(result.reason is Reason.PASSES_DONE for result in results)
@@ -264,7 +264,8 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
 
     Parameters
     ----------
-    loss, penalty, solver, sampler, step_size, max_iter, fit_intercept, standardize, class_weight, random_state
+    loss, penalty, solver, sampler, step_size, max_iter, fit_intercept, standardize, multi_class, class_weight,
+    random_state
         As in `BanditClassifier`.
     alphas : int or list
         How many strengths, at equal ratios from `banditgrad.path.alpha_max` down, or the strengths themselves.
@@ -314,6 +315,7 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
         tol: float | None = 1e-6,
         fit_intercept: bool = True,
         standardize: bool = False,
+        multi_class: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -334,6 +336,7 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.multi_class = multi_class
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs

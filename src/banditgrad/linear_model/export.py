@@ -34,7 +34,7 @@ def to_sklearn(model: Any) -> Any:
 
 def _classifier(model: Any) -> Any:
     penalty = {"penalty": model.penalty, "alpha": model.alpha, "l1_ratio": model.l1_ratio}
-    if model.loss == "log_loss" and model.classes_.size == 2:
+    if model.loss == "log_loss" and (model.classes_.size == 2 or model._is_multinomial):
         return theirs.LogisticRegression()
     return theirs.SGDClassifier(model.loss, **penalty, max_iter=1, tol=None)  # one against the rest, as here
 
@@ -93,6 +93,9 @@ def _classes(graph: "_Graph", model: Any, z: str) -> dict[str, Any]:
     if not hasattr(model, "predict_proba"):
         margins = graph.add("Identity", z, name="margins")
         return {**found, "margins": (margins, graph.kind, [None, 1 if binary else labels.size])}
+    if model._is_multinomial:
+        p = graph.add("Softmax", z, axis=1, name="probabilities")
+        return {**found, "probabilities": (p, graph.kind, [None, labels.size])}
     one = graph.constant(np.ones((), graph.kind))
     if model.loss == "log_loss":
         p = graph.add("Sigmoid", z)

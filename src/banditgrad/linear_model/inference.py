@@ -64,6 +64,11 @@ def _expect_likelihood(model: Any) -> None:
             f"{kind}: loss={shown(model.loss)} is no likelihood, from which standard errors could come. They come with "
             f"{', '.join(known)}; for others take a bootstrap."
         )
+    if getattr(model, "_is_multinomial", False):
+        raise ValueError(
+            f"{kind}: of several classes that are one problem the rows tell only how coefficients differ. Take "
+            'multi_class="ovr", for which each class has its own table.'
+        )
     if model.penalty == "l1" or (model.penalty == "elasticnet" and model.l1_ratio > 0.0):
         raise ValueError(
             f"{kind}: an l1 norm sets coefficients to exactly zero, and such have no standard errors. Fit the features "

@@ -15,7 +15,9 @@ from banditgrad.linear_model.classifier import BanditClassifier
 from banditgrad.linear_model.regressor import BanditRegressor
 
 FORMAT = "banditgrad model"
-FORMAT_VERSION = 2  # since 2 there may be an encoding, without which predictions would be wrong
+# Since 2 there may be an encoding, without which predictions would be wrong; since 3 `multi_class` tells what the
+# coefficients of several classes are: before, those of one against the rest.
+FORMAT_VERSION = 3
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (BanditClassifier, BanditRegressor)}
 
 Model = BanditClassifier | BanditRegressor
@@ -29,7 +31,7 @@ def save_model(model: Model, path: str | PathLike[str]) -> Path:
     if type(model).__name__ not in KINDS or not hasattr(model, "coef_"):
         raise ValueError(f"save_model expects a fitted BanditClassifier or BanditRegressor, got {model!r}.")
     known = KINDS[type(model).__name__]._get_param_names()  # a model fitted on Dask has more, and loads as a local one
-    settings = {name: _as_python(value) for name, value in model.get_params().items() if name in known}
+    settings = {name: _as_python(getattr(model, name)) for name in known}
     plain = {name: value for name, value in settings.items() if _is_plain(value)}
     _with_settings(type(model).__name__, plain)  # or the file could not be loaded
     encoding = getattr(model, "encoding_", None)
@@ -79,6 +81,8 @@ def load_model(path: str | PathLike[str]) -> Any:
 
 
 def _restored(content: dict[str, Any]) -> Any:
+    if content["format_version"] < 3 and content["estimator"] == BanditClassifier.__name__:
+        content["settings"] = {**content["settings"], "multi_class": "ovr"}
     model = _with_settings(content["estimator"], content["settings"])
     kind = type(model)
     coef, intercept = _finite("coef", content["coef"]), _finite("intercept", content["intercept"])

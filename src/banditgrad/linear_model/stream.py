@@ -15,12 +15,12 @@ The penalty's part of missed steps is made as one long proximal step when a row 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import inline, kernel
+from banditgrad._jit import bridge, inline, kernel
 from banditgrad.problem import Problem
 
 Vector = NDArray[np.float64]
@@ -49,6 +49,32 @@ class Scratch(NamedTuple):
     done: NDArray[np.int64]  # steps of this call that a feature has made
 
 
+@bridge
+class Apart(NamedTuple):
+    """The slopes of a row for each target, of a loss of one margin."""
+
+    loss: Any
+    targets: Vector  # one column for each
+
+    def write_slopes(self, i, margin, out):
+        for k in range(out.size):
+            out[k] = self.loss.derivative(margin[k], self.targets[i, k])
+
+
+class Together(NamedTuple):
+    """Likewise, of a loss of all margins and the only target."""
+
+    loss: Any
+    targets: Vector
+
+    def write_slopes(self, i, margin, out):
+        self.loss.derivatives(margin, self.targets[i, 0], out)
+
+
+def _costs(problem: Problem, targets: Vector) -> Apart | Together:
+    return (Together if problem.vector else Apart)(problem.loss, targets)
+
+
 def new_memory(d: int, targets: int) -> Memory:
     largest = np.zeros(d + 1)
     largest[d] = 1.0
@@ -57,10 +83,21 @@ def new_memory(d: int, targets: int) -> Memory:
 
 def recalled(problem: Problem, targets: Vector, w: Vector, seen: int) -> Memory:
     """What would be remembered had all rows seen before been like these, with the slopes they have at w."""
-    memory = new_memory(problem.d, targets.shape[1])
+    memory = new_memory(problem.d, w.shape[1])
     _, scratch = _ready(problem, memory, w, 0.0)
     _look_at_columns(problem.parts.rows, problem.n, memory.largest)
-    _pass(problem.parts, problem.penalty, targets, np.arange(problem.n), 0, w.copy(), memory, scratch, 0.0, 0.0)
+    _pass(
+        problem.parts,
+        problem.penalty,
+        _costs(problem, targets),
+        np.arange(problem.n),
+        0,
+        w.copy(),
+        memory,
+        scratch,
+        0.0,
+        0.0,
+    )
     times = max(1.0, seen / problem.n)
     _rate(problem, targets, memory)
     return Memory(memory.largest, times * memory.squares, times * memory.by_target, times * memory.sums)
@@ -76,7 +113,7 @@ def one_pass(
     caution = 0.0 if problem.loss.slope_bound() < math.inf else float(problem.loss.curvature())
     arguments = (w, memory, scratch, rate, caution)
     for begin in range(0, order.size, SLICE):
-        _pass(problem.parts, problem.penalty, targets, order[begin : begin + SLICE], begin, *arguments)
+        _pass(problem.parts, problem.penalty, _costs(problem, targets), order[begin : begin + SLICE], begin, *arguments)
     _settle(problem.penalty, problem.d, order.size, w, scratch)
     return w, memory
 
@@ -85,7 +122,9 @@ def _rate(problem: Problem, targets: Vector, memory: Memory) -> float:
     """RATE · unit / √(features in a row), with these rows counted in."""
     largest = memory.largest.copy()
     _look_at_columns(problem.parts.rows, problem.n, largest)
-    squares = np.einsum("ik,ik->", targets, targets) / targets.shape[1]
+    squares = float(problem.n)  # of classes that are one target, whose numbers mean nothing
+    if not problem.vector:
+        squares = np.einsum("ik,ik->", targets, targets) / targets.shape[1]
     memory.sums[:] += squares, _relative_squares(problem.parts.rows, problem.n, largest), problem.n
     squares, features, count = memory.sums
     return RATE * math.sqrt(squares / count / max(1.0, features / count))
@@ -102,8 +141,8 @@ def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Ve
 
 
 @kernel
-def _pass(parts, penalty, targets, order, first, w, memory, scratch, rate, caution):
-    rows, loss, weights = parts.rows, parts.terms.loss, parts.terms.weights
+def _pass(parts, penalty, costs, order, first, w, memory, scratch, rate, caution):
+    rows, weights = parts.rows, parts.terms.weights
     margin, slope, rates, balance = scratch.margin, scratch.slope, scratch.rate, scratch.balance
     count, last = margin.size, w.shape[0] - 1
     for step in range(order.size):
@@ -123,8 +162,9 @@ def _pass(parts, penalty, targets, order, first, w, memory, scratch, rate, cauti
                     for k in range(count):
                         margin[k] += x * w[j, k]
         energy = 0.0
+        costs.write_slopes(i, margin, slope)
         for k in range(count):
-            slope[k] = weight * loss.derivative(margin[k], targets[i, k])
+            slope[k] *= weight
             memory.by_target[k] += slope[k] * slope[k]
             energy += slope[k] * slope[k]
         if energy == 0.0:

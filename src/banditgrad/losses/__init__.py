@@ -6,8 +6,12 @@ from banditgrad.losses.base import (
     LossTraits,
     Smoothable,
     TwiceDifferentiable,
+    VectorCurvature,
+    VectorLoss,
+    VectorTraits,
     can_be_smoothed,
     has_kinks,
+    margins_of,
 )
 from banditgrad.losses.classification import (
     ComplementaryLogLog,
@@ -19,6 +23,7 @@ from banditgrad.losses.classification import (
 )
 from banditgrad.losses.deviances import Gamma, Poisson, Tweedie
 from banditgrad.losses.regression import Huber, Quantile, SmoothedQuantile, Squared
+from banditgrad.losses.softmax import Softmax
 
 __all__ = [
     "ComplementaryLogLog",
@@ -35,10 +40,15 @@ __all__ = [
     "Smoothable",
     "SmoothedHinge",
     "SmoothedQuantile",
+    "Softmax",
     "Squared",
     "SquaredHinge",
     "Tweedie",
     "TwiceDifferentiable",
+    "VectorCurvature",
+    "VectorLoss",
+    "VectorTraits",
     "can_be_smoothed",
     "has_kinks",
+    "margins_of",
 ]

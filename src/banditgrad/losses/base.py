@@ -1,7 +1,7 @@
 """What a loss is: a function φ(z, y) of a margin z = <x_i, w> and a target y, scalar in, scalar out.
 
 A loss is a NamedTuple with the methods of `Loss`. Its `value` and `derivative` are plain Python that also runs inside
-compiled loops; the rest is asked once, from Python.
+compiled loops; the rest is asked once, from Python. A loss of several margins has the methods of `VectorLoss` instead.
 """
 
 import math
@@ -46,6 +46,32 @@ class Expandable(Protocol):
         ...
 
 
+@bridge
+class VectorLoss(Protocol):
+    """What a loss φ(z, y) of several margins z = W'x offers to compiled loops instead; to Python also `margins`."""
+
+    def value(self, z: Any, y: float) -> float:
+        """φ(z, y), z an array."""
+        ...
+
+    def derivatives(self, z: Any, y: float, out: Any) -> float:
+        """Write ∇φ(z, y) to `out` and return φ(z, y)."""
+        ...
+
+
+@bridge
+class VectorCurvature(Protocol):
+    """What it may offer as well, for Newton's method."""
+
+    def curve_product(self, z: Any, slopes: Any, y: float, v: Any, out: Any) -> None:
+        """Write ∇²φ(z, y) v to `out`, which may be v itself; `slopes` is ∇φ(z, y)."""
+        ...
+
+    def curve_parts(self, z: Any, slopes: Any, y: float, a: Any, b: Any) -> None:
+        """Write a and b with ∇²φ(z, y) = diag(a) - b b'."""
+        ...
+
+
 class Smoothable(Protocol):
     """What a loss may offer that is straight almost everywhere: there the second derivative tells nothing."""
 
@@ -82,6 +108,19 @@ class LossTraits(Protocol):
     def slope_bound(self) -> float:
         """An upper bound on |derivative|, or infinity."""
         ...
+
+
+class VectorTraits(LossTraits, Protocol):
+    """What a loss of several margins tells: its bounds are on the norms of ∇²φ and ∇φ."""
+
+    def margins(self) -> int:
+        """How many there are."""
+        ...
+
+
+def margins_of(loss: Any) -> int:
+    """The number of margins a loss is a function of."""
+    return int(loss.margins()) if hasattr(loss, "margins") else 1
 
 
 def has_kinks(loss: Any) -> bool:

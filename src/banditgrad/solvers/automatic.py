@@ -22,6 +22,9 @@ def automatic_solver(problem: Any) -> Solver:
     kink that nothing smooths: near it variance does not vanish.
     """
     loss = problem.loss
+    if problem.vector:
+        curved = hasattr(loss, "curve_product") and hasattr(loss, "curve_parts")
+        return SampledNewton() if curved and problem.shrinkage is not None else ProxSvrg()
     kinked = has_kinks(loss)
     if kinked and not can_be_smoothed(loss):
         return ProxSgd()

@@ -28,6 +28,11 @@ class Solver(ABC):
 
     batch_size: int = 1
 
+    @property
+    def takes_several_margins(self) -> bool:
+        """Whether it can do with losses of several margins."""
+        return False
+
     def rows_per_step(self, problem: Any) -> int:
         """How many rows one step looks at: passes are counted by it."""
         return self.batch_size

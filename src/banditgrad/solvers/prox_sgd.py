@@ -63,9 +63,13 @@ class ProxSgd(Solver):
         if not isinstance(self.geometry, (Euclidean, PNorm)):
             raise TypeError(f"ProxSgd expects geometry=Euclidean() or geometry=PNorm(p), got {self.geometry!r}.")
 
+    @property
+    def takes_several_margins(self) -> bool:
+        return self.batch_size == 1 and isinstance(self.geometry, Euclidean)
+
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> ProxSgdState | PNormState:
         rule = schedule_or_distance(problem, self.step_size, w, self.batch_size)
-        minibatch, time = new_minibatch(problem.n, self.batch_size), np.zeros(1, np.int64)
+        minibatch, time = new_minibatch(problem, self.batch_size), np.zeros(1, np.int64)
         if isinstance(self.geometry, Euclidean):
             return ProxSgdState(new_proximal(problem, w), rule, minibatch, time)
         if not isinstance(problem.penalty, (L1, Zero)):
@@ -96,7 +100,7 @@ def _prox_sgd(parts, state, sampler, steps):
         rule.measure_rows(parts, minibatch)
         gamma = rule.step_at(state.time[0])
         for k in range(minibatch.i.size):
-            add(parts.rows, minibatch.i[k], -gamma * minibatch.factor[k], iterate.w)
+            parts.terms.add_along(parts.rows, minibatch.room, minibatch.i[k], -gamma * minibatch.factor[k], iterate.w)
         iterate.penalise(gamma)
     return steps
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import inline, kernel, prefetch
+from banditgrad._jit import inline, kernel
 from banditgrad.objective import full_gradient
 from banditgrad.solvers.base import BAD_INDEX
 from banditgrad.solvers.parts.minibatch import next_minibatch, row_ahead
@@ -60,7 +60,7 @@ def _saga(parts, state, sampler, steps):
         if not next_minibatch(parts, sampler, minibatch):
             return BAD_INDEX
         i = minibatch.i[0]
-        prefetch(table, row_ahead(minibatch))
+        parts.terms.fetch_of(table, row_ahead(minibatch))
         z, slope, change, energy = difference(parts, state, i)  # ∇φ_i(w) - ∇φ_i(w̃_i) = change · x_i
         if not (abs(z) < np.inf and energy < np.inf):
             if not automatic:
@@ -69,9 +69,10 @@ def _saga(parts, state, sampler, steps):
             _begin_anew(parts, state)
             continue
         factor = weigh(parts, state, i, z, change, energy, step_limit(state))  # change / (n p_i)
-        iterate.move(parts.rows, i, factor, change * one_nth)  # w, then g = (1/n) Σ_j ∇φ_j(w̃_j)
-        table[i].slope = slope  # w̃_i
-        table[i].margin = z
+        parts.terms.move_along(
+            parts.rows, iterate, minibatch.room, i, factor, change * one_nth
+        )  # w, then g = (1/n) Σ_j ∇φ_j(w̃_j)
+        parts.terms.remember(table, minibatch.room, i, z, slope)  # w̃_i
         if automatic:
             _watch(parts, state, sampler)
     return steps
@@ -89,7 +90,8 @@ def _watch(parts, state, sampler):
         iterate.flush()
         gamma = iterate.clock[0].gamma
         stable = gamma * state.stability.overshoot <= state.stability.limit[0]  # γ r_i <= 1 for all rows
-        if approve(safeguard, iterate.w, objective(parts, safeguard, iterate.w), watch.gap, gamma):
+        value = objective(parts, state.minibatch.room, safeguard, iterate.w)
+        if approve(safeguard, iterate.w, value, watch.gap, gamma):
             check_later(safeguard, min(watch.gap + watch.gap // 2, LONGEST_GAP * n if stable else max(1, n // 2)))
         else:
             _begin_anew(parts, state)
@@ -102,11 +104,11 @@ def _watch(parts, state, sampler):
 def _begin_anew(parts, state):
     """Go on from w: all w̃_i are w."""
     start_over(parts, state)
-    full_gradient(parts, state.iterate.w, state.table, state.iterate.g, False)
+    full_gradient(parts, state.minibatch.room, state.iterate.w, state.table, state.iterate.g, False)
     state.iterate.resume()
 
 
 @kernel
 def _begin(parts, state):
-    full_gradient(parts, state.iterate.w, state.table, state.iterate.g, False)
+    full_gradient(parts, state.minibatch.room, state.iterate.w, state.table, state.iterate.g, False)
     state.iterate.resume()

@@ -46,13 +46,17 @@ class Sgd(Solver):
         if self.average not in (None, "linear"):
             raise ValueError(f'Sgd expects average=None or average="linear", got {self.average!r}.')
 
+    @property
+    def takes_several_margins(self) -> bool:
+        return self.batch_size == 1
+
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> SgdState:
         _, l2 = problem.shrinkage or (0.0, 0.0)
         rule = schedule_or_distance(
             problem, self.step_size, w, self.batch_size, longest=0.5 / l2 if l2 > 0.0 else math.inf
         )
         iterate = new_subgradient(problem, w, rule, average=self.average is not None)
-        return SgdState(iterate, rule, new_minibatch(problem.n, self.batch_size), np.zeros(1, np.int64))
+        return SgdState(iterate, rule, new_minibatch(problem, self.batch_size), np.zeros(1, np.int64))
 
     def advance(self, problem: Any, state: SgdState, sampler: Any, steps: int) -> int:
         return advance_by_rule(lambda m: _sgd(problem.parts, state, sampler, m), state, steps)
@@ -80,5 +84,6 @@ def _sgd(parts, state, sampler, steps):
         gamma = rule.step_at(state.time[0])
         iterate.penalise(gamma)  # the sub-gradient is taken at w^t, before the gradient step
         for k in range(minibatch.i.size):
-            iterate.add_row(parts.rows, minibatch.i[k], gamma, -gamma * minibatch.factor[k])
+            scale = -gamma * minibatch.factor[k]
+            parts.terms.add_row_along(parts.rows, iterate, minibatch.room, minibatch.i[k], gamma, scale)
     return steps

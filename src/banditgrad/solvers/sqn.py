@@ -95,7 +95,7 @@ class Sqn(Solver):
         return SqnState(
             iterate=new_eager(problem, w, proximal=False),
             rule=schedule_or_distance(problem, self.step_size, w, self.batch_size),
-            minibatch=new_minibatch(problem.n, self.batch_size),
+            minibatch=new_minibatch(problem, self.batch_size),
             time=np.zeros(1, np.int64),
             direction=np.zeros(d),
             total=np.zeros(d),

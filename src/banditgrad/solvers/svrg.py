@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad._jit import inline, kernel, prefetch
+from banditgrad._jit import inline, kernel
 from banditgrad._random import new_stream
 from banditgrad.objective import full_gradient, penalty_cost
 from banditgrad.solvers.base import BAD_INDEX
@@ -41,7 +41,7 @@ DONE, NOT_FINITE, BURST = 0, 1, 2  # how an inner loop may end, beside BAD_INDEX
 
 class SnapshotState(NamedTuple):
     iterate: Any
-    table: NDArray[np.void]
+    table: Any
     minibatch: Minibatch
     rule: SmoothnessRule
     safeguard: Safeguard
@@ -157,12 +157,12 @@ def inner_loop(parts, state, sampler, steps, limit):
         if not next_minibatch(parts, sampler, minibatch):
             return step, BAD_INDEX
         i = minibatch.i[0]
-        prefetch(table, row_ahead(minibatch))
+        parts.terms.fetch_of(table, row_ahead(minibatch))
         z, _, change, energy = difference(parts, state, i)  # ∇φ_i(w) - ∇φ_i(w̃) = change · x_i
         if not (abs(z) < np.inf and energy < np.inf):
             return step, NOT_FINITE
         factor = weigh(parts, state, i, z, change, energy, limit)  # change / (n p_i)
-        iterate.move(parts.rows, i, factor, 0.0)
+        parts.terms.move_along(parts.rows, iterate, minibatch.room, i, factor, 0.0)
         if noise.size > 0:
             weight = 1.0 / (parts.norms2.size * minibatch.p[0])
             noise[0].adaptive += energy * weight * weight
@@ -183,14 +183,14 @@ def _take_snapshot(parts, state, sampler):
         snapshot[j] = iterate.total[j] / this_bin.length if mean else iterate.w[j]
     if mean:
         state.rule.measured[0].caution = 1.0
-    value = full_gradient(parts, snapshot, state.table, iterate.g, automatic)
+    value = full_gradient(parts, state.minibatch.room, snapshot, state.table, iterate.g, automatic)
     if automatic:
         value += penalty_cost(safeguard.penalty, snapshot, safeguard.penalised)
         if not approve(safeguard, snapshot, value, this_bin.length, iterate.clock[0].gamma):
             for j in range(snapshot.size):
                 iterate.w[j] = snapshot[j]
             _begin_anew(parts, state)
-            full_gradient(parts, snapshot, state.table, iterate.g, False)
+            full_gradient(parts, state.minibatch.room, snapshot, state.table, iterate.g, False)
         stabilise(parts, state, sampler)
     for j in range(iterate.total.size):
         iterate.total[j] = 0.0

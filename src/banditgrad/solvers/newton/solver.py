@@ -206,6 +206,10 @@ class SampledNewton(Solver):
     `Quantile`, are approached by smoothed ones, down to a billionth of the scale of their residuals.
     """
 
+    @property
+    def takes_several_margins(self) -> bool:
+        return True  # `MultinomialNewton` takes its place
+
     def rows_per_step(self, problem: Any) -> int:
         return int(problem.n)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import inline, outline, prefetch
+from banditgrad.margins import Room
 from banditgrad.samplers.blocks import NONE, Block, gather_feedback, new_double_buffer, sub_block
 
 BLOCK_SIZE = 128
@@ -30,9 +31,11 @@ class Minibatch(NamedTuple):
     feedback: NDArray[np.float64]  # a_i that the sampler will be told, or NONE
     buffer: Block
     place: NDArray[np.void]  # one PLACE record
+    room: Room  # of rows with several margins
 
 
-def new_minibatch(n: int, size: int) -> Minibatch:
+def new_minibatch(problem: Any, size: int) -> Minibatch:
+    n = problem.n
     block_size = size * max(1, min(BLOCK_SIZE // size, n // (BLOCKS_PER_PASS * size)))
     return Minibatch(
         i=np.zeros(size, np.int64),
@@ -41,6 +44,7 @@ def new_minibatch(n: int, size: int) -> Minibatch:
         feedback=np.full(size, NONE),
         buffer=new_double_buffer(n, block_size),
         place=np.array([(-size, 0)], PLACE),
+        room=Room(*np.zeros((4, problem.margins if problem.vector else 0))),
     )
 
 
@@ -129,8 +133,7 @@ def estimate(parts, iterate, minibatch):
     a_unit = 1.0 / n / n
     for k in range(size):
         i = minibatch.i[k]
-        z = iterate.margin(parts.rows, i)
-        slope = parts.terms.slope(i, z)
+        z, slope = parts.terms.margin_and_slope(parts.rows, iterate, minibatch.room, i)
         if not (abs(z) < np.inf and slope * slope * parts.norms2[i] < np.inf):
             return False
         minibatch.factor[k] = slope

@@ -42,13 +42,13 @@ class Safeguard(NamedTuple):
 
 def new_safeguard(problem: Any, w: NDArray[np.float64]) -> Safeguard:
     watch = np.array([(problem.value(w), math.inf, problem.n, problem.n, 0, problem.n)], WATCH)
-    return Safeguard(problem.penalty, problem.d, w.copy(), watch)
+    return Safeguard(problem.penalty, problem.penalised, w.copy(), watch)
 
 
 @inline
-def objective(parts, safeguard, w):
+def objective(parts, room, safeguard, w):
     """F(w)."""
-    return mean_term(parts, w) + penalty_cost(safeguard.penalty, w, safeguard.penalised)
+    return mean_term(parts, room, w) + penalty_cost(safeguard.penalty, w, safeguard.penalised)
 
 
 @inline

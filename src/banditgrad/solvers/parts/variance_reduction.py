@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad import margins
 from banditgrad._jit import inline, kernel
 from banditgrad.objective import TABLE
 from banditgrad.rows import dot
@@ -28,7 +29,6 @@ from banditgrad.solvers.parts.step_size.smoothness import (
     SmoothnessRule,
     check_step_size,
     first_step,
-    largest_second,
     measure,
     new_interval,
     set_step,
@@ -47,11 +47,21 @@ class VarianceReduced(Solver):
     def __post_init__(self) -> None:
         check_step_size(self, self.step_size)
 
+    @property
+    def takes_several_margins(self) -> bool:
+        return True
+
     def iterate(self, problem: Any, state: Any) -> Vector:
         w: Vector = flushed(state.iterate).w
         return w
 
     def feedback(self, problem: Any, state: Any) -> Vector:
+        if problem.vector:
+            slopes = margins.slopes(problem.parts, problem.shaped(self.iterate(problem, state)))
+            slopes -= state.table.slopes
+            if problem.sample_weight is not None:
+                slopes *= problem.sample_weight[:, None]
+            return np.asarray((slopes**2).sum(axis=1) * problem.parts.norms2 / problem.n**2)
         slopes = np.empty(problem.n)
         _slopes(problem.parts, self.iterate(problem, state), slopes)
         return np.asarray((slopes - state.table["slope"]) ** 2 * problem.parts.norms2 / problem.n**2)
@@ -59,7 +69,7 @@ class VarianceReduced(Solver):
 
 class ReducedState(NamedTuple):
     iterate: Any
-    table: NDArray[np.void]  # slopes and margins at the w̃_i
+    table: Any  # slopes and margins at the w̃_i
     minibatch: Minibatch  # of one row
     rule: SmoothnessRule
     safeguard: Safeguard
@@ -72,20 +82,25 @@ def new_state(problem: Any, step_size: Any, w: Vector, *, means: bool = False) -
     rule.measured["caution"] = SAFETY / rule.safety  # until there is a mean
     return ReducedState(
         iterate=new_iterate(problem, w, first_step(problem, step_size), mean=means),
-        table=np.zeros(problem.n, TABLE),
-        minibatch=new_minibatch(problem.n, 1),
+        table=new_table(problem),
+        minibatch=new_minibatch(problem, 1),
         rule=rule,
         safeguard=new_safeguard(problem, w),
         stability=new_stability(problem, automatic=rule.automatic),
     )
 
 
+def new_table(problem: Any) -> Any:
+    """Room for a slope and a margin of each row, or for as many as it has margins."""
+    if problem.vector:
+        return margins.VectorTable(*np.zeros((2, problem.n, problem.margins)))
+    return np.zeros(problem.n, TABLE)
+
+
 @inline
 def difference(parts, state, i):
     """∇φ_i(w) - ∇φ_i(w̃_i) = change · x_i: the margin and the slope at w, the change, and the squared norm of it all."""
-    z = state.iterate.margin(parts.rows, i)
-    slope = parts.terms.slope(i, z)
-    change = slope - state.table[i].slope
+    z, slope, change = parts.terms.difference(parts.rows, state.iterate, state.table, state.minibatch.room, i)
     return z, slope, change, change * change * parts.norms2[i]
 
 
@@ -98,9 +113,9 @@ def weigh(parts, state, i, z, change, energy, limit):
     factor = change * weight
     if rule.automatic:
         if change != 0.0:
-            second = largest_second(parts.terms, i, state.table[i].margin, z, change)
-            measure(rule, state.iterate, parts.rows, i, p_i, energy * weight * weight, change * factor / second)
-        set_step(rule, state.iterate, parts.rows, i, limit)
+            second = parts.terms.largest_second(state.table, state.minibatch.room, i, z, change)
+            measure(rule, state.iterate, parts, i, p_i, energy * weight * weight, change * factor / second)
+        set_step(rule, state.iterate, parts, i, limit)
     return factor
 
 
@@ -123,7 +138,7 @@ def leapt(parts, state):
     """Whether F is far above the least that was seen; if so, w is the best point again."""
     iterate, best = state.iterate, state.safeguard.watch[0].best_value
     iterate.flush()
-    if objective(parts, state.safeguard, iterate.w) <= best + LEAP * abs(best):
+    if objective(parts, state.minibatch.room, state.safeguard, iterate.w) <= best + LEAP * abs(best):
         return False
     go_back(state.safeguard, iterate.w, iterate.clock[0].gamma)
     return True

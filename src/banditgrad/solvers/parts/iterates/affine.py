@@ -54,16 +54,36 @@ class EagerReduced(NamedTuple):
 
     def move(self, rows, i, factor, change):
         """One step: w ← prox(w - γ (factor · x_i + g), γ), then g ← g + change · x_i. `margin` comes before."""
+        self.begin_move()
+        self.move_row(rows, i, factor, change)
+        self.end_move()
+
+    def begin_move(self):
+        """The same in parts, where a row moves several pieces of w: before them, each piece, after them."""
         w, g, gamma = self.w, self.g, self.clock[0].gamma
         for j in range(w.size):
             w[j] -= gamma * g[j]
-        add(rows, i, -gamma * factor, w)
+
+    def move_row(self, rows, i, factor, change):
+        add(rows, i, -self.clock[0].gamma * factor, self.w)
+        if change != 0.0:
+            add(rows, i, change, self.g)
+
+    def move_free(self, j, factor, change):
+        """Likewise of a coordinate j that is not penalised, as an intercept; not where rows have one of their own."""
+        self.w[j] -= self.clock[0].gamma * factor
+        self.g[j] += change
+
+    def end_move(self):
+        w, gamma = self.w, self.clock[0].gamma
         for j in range(self.penalised):
             w[j] = self.penalty.prox(w[j], gamma)
         for j in range(self.total.size):
             self.total[j] += w[j]
-        if change != 0.0:
-            add(rows, i, change, g)
+
+    def free(self, j):
+        """Such a coordinate."""
+        return self.w[j]
 
     def flush(self):
         """Bring every coordinate up to date: now w, g and total hold what their names say."""
@@ -75,9 +95,8 @@ class EagerReduced(NamedTuple):
         """Go on with another step size; everything is up to date."""
         self.clock[0].gamma = gamma
 
-    def change_step_at(self, rows, i, gamma):
-        """Likewise between `margin` and `move`, where row i alone is up to date."""
-        self.clock[0].gamma = gamma
+    def note_row(self, rows, i):
+        """Between `margin` and `move`: row i is up to date."""
 
 
 class LazyReduced(NamedTuple):
@@ -111,6 +130,13 @@ class LazyReduced(NamedTuple):
         return z
 
     def move(self, rows, i, factor, change):
+        self.move_row(rows, i, factor, change)
+        self.end_move()
+
+    def begin_move(self):
+        pass
+
+    def move_row(self, rows, i, factor, change):
         now, gamma, c = self.clock[0].now + 1.0, self.clock[0].gamma, self.coordinates
         alpha, threshold = 1.0 / (1.0 + gamma * self.l2), gamma * self.l1
         for k in range(rows.begin(i), rows.end(i)):
@@ -128,6 +154,15 @@ class LazyReduced(NamedTuple):
             c[last].w -= gamma * (factor + c[last].g)
             c[last].g += change
             c[last].total += c[last].w
+
+    def move_free(self, j, factor, change):
+        c = self.coordinates
+        c[j].w -= self.clock[0].gamma * (factor + c[j].g)
+        c[j].g += change
+        c[j].total += c[j].w
+
+    def end_move(self):
+        now = self.clock[0].now + 1.0
         self.clock[0].now = now
         if self.l2 > 0.0 and now + 1.0 >= self.powers.size:
             self.flush()
@@ -159,11 +194,12 @@ class LazyReduced(NamedTuple):
         if self.l2 > 0.0:
             refill(self.powers, gamma * self.l2)
 
-    def change_step_at(self, rows, i, gamma):
+    def note_row(self, rows, i):
         for k in range(rows.begin(i), rows.end(i)):
             self.coordinates[rows.column(i, k)].seen = self.clock[0].now
-        self.flush()
-        self.change_step(gamma)
+
+    def free(self, j):
+        return self.coordinates[j].w
 
 
 @inline
@@ -255,9 +291,9 @@ def new_iterate(problem: Any, w: Vector, gamma: float, *, mean: bool = False) ->
     g, total, clock = np.zeros_like(w), np.zeros(w.size if mean else 0), np.array([(0.0, gamma)], CLOCK)
     strengths = lazy_strengths(problem)
     if strengths is None:
-        return EagerReduced(problem.penalty, problem.d, w, g, total, clock)
+        return EagerReduced(problem.penalty, problem.penalised, w, g, total, clock)
     powers = np.zeros(segment_length(problem) + 1 if strengths[1] > 0.0 else 1, POWERS)
-    lazy = LazyReduced(*strengths, problem.d, w, g, total, clock, np.zeros(w.size, COORDINATE), powers)
+    lazy = LazyReduced(*strengths, problem.penalised, w, g, total, clock, np.zeros(w.size, COORDINATE), powers)
     set_out(lazy, gamma)
     return lazy
 

@@ -15,7 +15,7 @@ def lazy_strengths(problem: Any) -> tuple[float, float] | None:
 
 def segment_length(problem: Any) -> int:
     """Steps after which tables are used up and all is flushed; that costs about one coordinate per step."""
-    return max(1024, min(problem.d, 1 << 20))
+    return max(1024, min(problem.penalised, 1 << 20))
 
 
 def flushed(iterate: Any) -> Any:

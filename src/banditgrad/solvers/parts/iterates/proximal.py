@@ -59,6 +59,10 @@ class Eager(NamedTuple):
             for j in range(self.penalised):
                 w[j] -= gamma * self.penalty.subgradient(w[j])
 
+    def free(self, j):
+        """A coordinate that is not penalised, as an intercept."""
+        return self.w[j]
+
     def add_row(self, rows, i, gamma, scale):
         """w += scale · x_i, where coordinates of row i may lag by the last step, of size gamma."""
         add(rows, i, scale, self.w)
@@ -87,6 +91,9 @@ class LazyProximal(NamedTuple):
             self.seen[j] = now
             z += rows.entry(i, k) * w_j
         return z
+
+    def free(self, j):
+        return self.w[j]
 
     def penalise(self, gamma):
         alpha = 1.0 / (1.0 + gamma * self.l2)
@@ -136,7 +143,7 @@ def new_products(problem: Any) -> NDArray[np.void]:
 
 def new_eager(problem: Any, w: Vector, *, proximal: bool, average: bool = False) -> Eager:
     weighted_sum = np.zeros(w.size if average else 0)
-    return Eager(problem.penalty, problem.d, proximal, w, weighted_sum, np.zeros(1, CLOCK))
+    return Eager(problem.penalty, problem.penalised, proximal, w, weighted_sum, np.zeros(1, CLOCK))
 
 
 def new_proximal(problem: Any, w: Vector) -> Any:
@@ -144,4 +151,6 @@ def new_proximal(problem: Any, w: Vector) -> Any:
     strengths = lazy_strengths(problem)
     if strengths is None:
         return new_eager(problem, w, proximal=True)
-    return LazyProximal(*strengths, w, np.zeros(1, CLOCK), new_products(problem), np.zeros(problem.d, np.uint32))
+    return LazyProximal(
+        *strengths, w, np.zeros(1, CLOCK), new_products(problem), np.zeros(problem.penalised, np.uint32)
+    )

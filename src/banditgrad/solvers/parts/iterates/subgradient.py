@@ -67,6 +67,9 @@ class LazySubgradient(NamedTuple):
             z += rows.entry(i, k) * w[j]
         return z
 
+    def free(self, j):
+        return self.w[j]
+
     def add_row(self, rows, i, gamma, scale):
         now, w = self.clock[0].now, self.w
         t = self.clock[0].before + now
@@ -82,8 +85,8 @@ class LazySubgradient(NamedTuple):
     def penalise(self, gamma):
         clock, products, sums, w = self.clock[0], self.products, self.sums, self.w
         t, s, d = clock.before + clock.now + 1, clock.now, self.seen.size
-        if self.weighted_sum.size > d:  # the intercept is always up to date
-            self.weighted_sum[d] += t * w[d]
+        for j in range(d, self.weighted_sum.size):  # an intercept is always up to date
+            self.weighted_sum[j] += t * w[j]
         alpha = 1.0 - gamma * self.l2
         if alpha < SMALLEST_ALPHA:
             self.flush()
@@ -234,7 +237,7 @@ def new_subgradient(problem: Any, w: Vector, rule: Any, *, average: bool) -> Any
     strengths = lazy_strengths(problem)
     if strengths is None:
         return new_eager(problem, w, proximal=False, average=average)
-    products, seen = new_products(problem), np.zeros(problem.d, np.uint32)
+    products, seen = new_products(problem), np.zeros(problem.penalised, np.uint32)
     weighted_sum, sums = np.zeros(w.size if average else 0), np.zeros(products.size if average else 0, SUMS)
     about = (*strengths, rule.constant, rule.falling)
     return LazySubgradient(*about, w, weighted_sum, np.zeros(1, CLOCK), products, sums, seen)

@@ -87,14 +87,7 @@ def check_step_size(owner: Any, step_size: Any) -> None:
 
 
 @inline
-def largest_second(terms, i, z0, z1, change):
-    """The largest of φ_i'' at both margins and of the slope of its derivative between them."""
-    second = max(terms.second(i, z0), terms.second(i, z1))
-    return max(second, change / (z1 - z0)) if z1 != z0 else second
-
-
-@inline
-def measure(rule, iterate, rows, i, p_i, energy, product):
+def measure(rule, iterate, parts, i, p_i, energy, product):
     """Take down what a draw of row i shows of both sides, and shorten the step at once if it would displace the row so
     far beyond w̃_i, until it is drawn again, that it adds more to the mean of the products than there is."""
     seen, gamma = rule.measured[0], iterate.clock[0].gamma
@@ -104,11 +97,11 @@ def measure(rule, iterate, rows, i, p_i, energy, product):
         overshoot = energy * gamma / product  # the row's margin changes by so many times its distance
         if overshoot * energy * gamma * (seen.draws + 1) > 1.0 / p_i * seen.product:
             seen.smoothness = max(energy / product, seen.smoothness)
-            _set_step(iterate, rows, i, seen.caution * rule.safety / seen.smoothness)
+            _set_step(iterate, parts, i, seen.caution * rule.safety / seen.smoothness)
 
 
 @inline
-def set_step(rule, iterate, rows, i, limit):
+def set_step(rule, iterate, parts, i, limit):
     """Set the step anew at the end of an interval, or at once where it turns out far too long; row i was drawn last."""
     seen, gamma = rule.measured[0], iterate.clock[0].gamma
     seen.draws += 1
@@ -117,7 +110,7 @@ def set_step(rule, iterate, rows, i, limit):
         return
     if seen.energy > 0.0 and seen.product > 0.0:
         seen.smoothness = max(seen.energy / seen.product, FORGET * seen.smoothness)
-        _set_step(iterate, rows, i, min(seen.caution * rule.safety / seen.smoothness, GROWTH * gamma, limit))
+        _set_step(iterate, parts, i, min(seen.caution * rule.safety / seen.smoothness, GROWTH * gamma, limit))
     # an interval after a new snapshot begins with little
     before = max(seen.energy * rule.interval / seen.draws, 0.5 * seen.energy_before)
     new_interval(rule)
@@ -125,9 +118,11 @@ def set_step(rule, iterate, rows, i, limit):
 
 
 @inline
-def _set_step(iterate, rows, i, gamma):
+def _set_step(iterate, parts, i, gamma):
     if gamma > 0.0 and gamma < math.inf:
-        iterate.change_step_at(rows, i, gamma)  # at most one step size between two visits of a coordinate
+        parts.terms.note_row_of(parts.rows, iterate, i)
+        iterate.flush()  # at most one step size between two visits of a coordinate
+        iterate.change_step(gamma)
 
 
 @inline

@@ -48,6 +48,6 @@ def find_limit(stability, parts, table, sampler):
     n, largest = parts.norms2.size, 0.0
     for i in range(n):
         stability.least_p[i] = min(stability.least_p[i], sampler.probability(i))
-        ratio = parts.terms.second(i, table[i].margin) * parts.norms2[i] / (n * stability.least_p[i])
+        ratio = parts.terms.second_in(table, i) * parts.norms2[i] / (n * stability.least_p[i])
         largest = max(largest, ratio)
     stability.limit[0] = stability.overshoot / largest if largest > 0.0 else math.inf
