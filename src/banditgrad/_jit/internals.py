@@ -101,6 +101,15 @@ def helper(function: Callable[..., Any], options: dict[str, Any], message: str) 
 # --- methods of named tuples ------------------------------------------------------------------------------------------
 
 
+@functools.cache
+def _load_builtins() -> None:
+    """Have numba register its own attributes first, among them the fields of named tuples: the first found is taken."""
+    with suppress(ImportError, AttributeError):
+        from numba.core.registry import cpu_target
+
+        cpu_target.typing_context.refresh()
+
+
 def add_method(name: str, resolve: Callable[..., Any]) -> None:
     """Make `part.name(...)` callable in compiled code, for named tuples of all types. resolve(type of the part, ...)
     is the plain function that does it, and has its signature."""
@@ -113,6 +122,7 @@ def add_method(name: str, resolve: Callable[..., Any]) -> None:
         find = template._resolve
         template._resolve = lambda self, part, attr: None if attr in part.fields else find(self, part, attr)
     except (ImportError, AttributeError, TypeError):
+        _load_builtins()
         overload_method(types.BaseNamedTuple, name, inline="never", strict=False, jit_options=options)(resolve)
     else:
         infer_getattr(template)
