@@ -58,8 +58,6 @@ class BanditClassifier(OnDask, local.BanditClassifier):
 
     _local_kind = local.BanditClassifier
 
-    multi_class = "ovr"  # rounds are of problems of one margin
-
     def __init__(
         self,
         loss: str = "log_loss",
@@ -93,6 +91,7 @@ class BanditClassifier(OnDask, local.BanditClassifier):
             max_iter=max_iter,
             tol=tol,
             fit_intercept=fit_intercept,
+            multi_class="ovr",  # rounds are of problems of one margin
             class_weight=class_weight,
             warm_start=warm_start,
             random_state=random_state,
