@@ -33,8 +33,8 @@ def learned(model, problems):
     return model
 
 
-def classifier(loss, y):
-    model = learned(BanditClassifier(loss), 1 if y == "two" else 3)
+def classifier(loss, y, **settings):
+    model = learned(BanditClassifier(loss, **settings), 1 if y == "two" else 3)
     model.classes_ = CLASSES[y]
     return model
 
@@ -53,6 +53,11 @@ def test_classifiers_of_scikit_learn(loss, y):
         assert np.allclose(theirs.predict_proba(X), ours.predict_proba(X), atol=1e-12)
     else:
         assert np.allclose(theirs.decision_function(X), ours.decision_function(X))
+
+
+def test_one_against_the_rest_stays_so():
+    ours = classifier("log_loss", next(y for _, y in CLASSIFIERS if y != "two"), multi_class="ovr")
+    assert np.allclose(ours.to_sklearn().predict_proba(X), ours.predict_proba(X), atol=1e-12)
 
 
 @pytest.mark.parametrize(("loss", "penalty"), REGRESSORS)

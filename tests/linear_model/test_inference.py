@@ -96,11 +96,14 @@ def test_numbers(rows, loss):
 def test_each_class_has_its_rows(rows):
     X, z, rng = rows
     y = np.digitize(z + rng.standard_normal(500), [-0.5, 1.0])
-    model = BanditClassifier(**EXACT).fit(X, y)
+    model = BanditClassifier(**EXACT, multi_class="ovr").fit(X, y)
     table = model.summary(X, y)
     assert table["class"].tolist() == [0] * 4 + [1] * 4 + [2] * 4
     alone = BanditClassifier(**EXACT).fit(X, y == 2)
     assert np.allclose(table["standard_error"][-4:], alone.summary(X, y == 2)["standard_error"], rtol=1e-5)
+    together = BanditClassifier(alpha=1e-2).fit(X, y)
+    with pytest.raises(ValueError, match='Take multi_class="ovr"'):
+        together.summary(X, y)
 
 
 def test_what_has_no_standard_errors_is_told(rows):
