@@ -93,11 +93,13 @@ def test_every_solver_weights_a_draw_by_p_as_it_was_then(rng, name):
     X = rng.standard_normal((N, 3))
     y = np.where(X @ [1.0, -2.0, 0.5] + rng.standard_normal(N) > 0.0, 1.0, -1.0)
     draws = rng.integers(0, N, STEPS)
-    block_size = new_minibatch(N, solver.batch_size).buffer.i.size // 2
+    problem = bg.Problem(X, y, penalty=bg.L1(0.01))
+    block_size = new_minibatch(problem, solver.batch_size).buffer.i.size // 2
     assert block_size > BLOCK_SIZE - solver.batch_size
     p = rng.uniform(0.5, 2.0, (STEPS // block_size + 2, N)) / N
     learnt = np.maximum(np.arange(STEPS) // block_size - 1, 0)  # blocks, when these draws were made: one waits
     expected = loop(X, y, "Logistic", 0.01, 0.0, GAMMA, draws, InOrder(p[learnt, draws]), 3)
-    problem, sampler = bg.Problem(X, y, penalty=bg.L1(0.01)), Moving(draws, p, block_size)
-    got = last_iterate(problem, solver, sampler, passes=STEPS / N, seed=SEED, record_every=STEPS / N)
+    got = last_iterate(
+        problem, solver, Moving(draws, p, block_size), passes=STEPS / N, seed=SEED, record_every=STEPS / N
+    )
     np.testing.assert_allclose(got, expected, atol=1e-10)
