@@ -90,7 +90,12 @@ def value(name, X, y, beta):
     return loss + LAMBDA * (np.abs(beta).sum() if OBJECTIVES[name][1] == L1 else 0.5 * beta @ beta)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+QUICK = "ridge"  # each is half a minute and more of benchopt's own; make test-slow runs the others
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.slow) for name in OBJECTIVES]
+)
 def test_benchopt_runs_it_from_zero_to_the_minimum(name, tmp_path):
     loss, penalty = OBJECTIVES[name]
     folder, targets = tmp_path / f"benchmark_{name}", "np.sign(y)" if "logreg" in name else "y"

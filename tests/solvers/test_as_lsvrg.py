@@ -5,15 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from banditgrad.solvers.reduced import GeometricBins
 
 import banditgrad as bg
 import reference
 from banditgrad._random import new_stream
 from banditgrad.minimise import _two_seeds
+from banditgrad.solvers.parts.bins import GeometricBins
 from iterates import last_iterate
 from samplers.test_rules import descend
-from solvers.test_reduced import lengths_of
+from solvers.test_variance_reduced import lengths_of
 
 GAMMA, ALPHA, SEED, STEPS = 0.02, 0.3, 3, 1500
 DRAWN = np.dtype([("i", "i8"), ("p", "f8")])

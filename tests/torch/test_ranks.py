@@ -107,7 +107,7 @@ def test_ranks_keep_the_same_state(reports):
     for name in RULES:
         one, other = (report[name] for report in reports)
         np.testing.assert_array_equal(one["p"], other["p"])
-        assert one["statistics"] == other["statistics"]
+        np.testing.assert_equal(one["statistics"], other["statistics"])  # a scale that nothing tells yet is nan
         assert one["statistics"]["adaptive"]
         assert one["batches"] != other["batches"]
 

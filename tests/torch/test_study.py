@@ -66,7 +66,7 @@ def test_a_run_of_every_contender(contender, tiny):
     assert np.all(np.diff([look.samples for look in outcome.looks]) > 0)
     assert np.all(np.diff([look.seconds for look in outcome.looks]) > 0)
     assert train(tiny, contender, 0.3, seed=0).end.loss == outcome.end.loss
-    assert (outcome.adaptive == 1.0) == (contender.name == "bandit, no guard")
+    assert (outcome.adaptive == 1.0) == ("no guard" in contender.name)
 
 
 def test_a_study_goes_on_where_it_was(tiny, tmp_path, monkeypatch):
