@@ -22,4 +22,4 @@ def _block(found: re.Match[str]) -> str:
 
 
 def _inline(found: re.Match[str]) -> str:
-    return str(convert(found[1]))
+    return f"<span>{convert(found[1])}</span>"  # at the start of a line <math> alone would begin a block
