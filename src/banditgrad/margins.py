@@ -28,6 +28,7 @@ class Room(NamedTuple):
     slopes: Vector  # ∇φ at them, without the row's weight
     direction: Vector  # u, of length 1: with a gradient or a difference of two = slope · x_i u'
     product: Vector  # of the curvature with it
+    directions: Matrix  # that of each row of a minibatch
 
 
 class VectorTable(NamedTuple):
@@ -37,7 +38,13 @@ class VectorTable(NamedTuple):
     margins: Matrix
 
 
-NO_ROOM = Room(*np.zeros((4, 0)))
+def new_room(width: int, rows: int = 1) -> Room:
+    """For rows of so many margins, 0 where there is but one, in minibatches of so many."""
+    z, slopes, direction, product = np.zeros((4, width))
+    return Room(z, slopes, direction, product, np.zeros((rows, width)))
+
+
+NO_ROOM = new_room(0)
 
 
 class Slice(NamedTuple):
@@ -74,6 +81,10 @@ class ExactCurves(NamedTuple):
             total += u[k] * out[k]
         return total
 
+    def times(self, loss, z, slopes, y, v, out):
+        """out = ∇²φ(z) v; v itself may be out."""
+        loss.curve_product(z, slopes, y, v, out)
+
     def largest_curve(self, loss, z, slopes, y, a, b):
         """A bound on <u, ∇²φ(z) u> for all u of length 1: the largest a_k."""
         loss.curve_parts(z, slopes, y, a, b)
@@ -93,6 +104,10 @@ class BoundedCurves(NamedTuple):
 
     def curve_along(self, loss, z, slopes, y, u, out):
         return self.bound
+
+    def times(self, loss, z, slopes, y, v, out):
+        for k in range(v.size):
+            out[k] = self.bound * v[k]
 
     def largest_curve(self, loss, z, slopes, y, a, b):
         return self.bound
@@ -187,6 +202,45 @@ class VectorTerms(NamedTuple):
             if rows.intercept != 0.0:
                 iterate.w[iterate.w.size - self.width + k] += scale * room.direction[k]
 
+    def keep(self, room, k):
+        """Remember the direction of a row as that of the minibatch's row k."""
+        for m in range(room.direction.size):
+            room.directions[k, m] = room.direction[m]
+
+    def recall(self, room, k):
+        for m in range(room.direction.size):
+            room.direction[m] = room.directions[k, m]
+
+    def along(self, rows, room, i, v):
+        """<x_i u', V>, and the length of V'x_i."""
+        _margins_at(rows, i, v, room.z)
+        slope, squares = 0.0, 0.0
+        for k in range(room.z.size):
+            slope += room.direction[k] * room.z[k]
+            squares += room.z[k] * room.z[k]
+        return slope, math.sqrt(squares)
+
+    def take_squares(self, rows, i, g, total):
+        width = self.width
+        for e in range(rows.begin(i), rows.end(i)):
+            first = np.int64(rows.column(i, e)) * width
+            for j in range(first, first + width):
+                total += g[j] * g[j]
+                g[j] = 0.0
+        return total
+
+    def free_coordinates(self):
+        return self.width
+
+    def add_curved(self, rows, room, i, w, s, share, out):
+        _margins_at(rows, i, w, room.z)
+        _margins_at(rows, i, s, room.product)
+        self.loss.derivatives(room.z, self.targets[i], room.slopes)
+        self.curves.times(self.loss, room.z, room.slopes, self.targets[i], room.product, room.product)
+        for k in range(room.direction.size):
+            room.direction[k] = room.product[k]
+        self.add_along(rows, room, i, self.weight(i) / share, out)
+
     def note_row_of(self, rows, iterate, i):
         width = self.width
         for k in range(width):
@@ -207,6 +261,14 @@ class VectorTerms(NamedTuple):
         if not zero:
             _margins_at(rows, i, w, room.z)
         return self.term(i, room.z)
+
+    def add_terms_along(self, rows, room, i, w, direction, lengths, n, values):
+        _margins_at(rows, i, w, room.z)
+        _margins_at(rows, i, direction, room.product)
+        for part in range(lengths.size):
+            for k in range(room.z.size):
+                room.slopes[k] = room.z[k] + lengths[part] * room.product[k]
+            values[part] += self.term(i, room.slopes) / n
 
     def add_gradient(self, rows, room, w, table, i, n, g, with_value):
         width = room.z.size

@@ -359,8 +359,8 @@ def _for_margins(solver: Solver, problem: Problem) -> Solver:
     if solver.takes_several_margins:
         return solver
     raise TypeError(
-        f"{solver!r} takes losses of one margin, and {problem.loss} has {problem.margins}. Use SampledNewton, Saga, "
-        'ProxSvrg, LSvrg or S2gd, Sgd or ProxSgd with batches of one row, or "auto".'
+        f"{solver!r} takes losses of one margin, and {problem.loss} has {problem.margins}. Use a solver whose "
+        'takes_several_margins is true, as that of all in the package, or "auto".'
     )
 
 

@@ -93,6 +93,34 @@ class Terms(NamedTuple):
     def add_row_along(self, rows, iterate, room, i, gamma, scale):
         iterate.add_row(rows, i, gamma, scale)
 
+    def keep(self, room, k):
+        """Rows of one margin have no direction to remember."""
+
+    def recall(self, room, k):
+        pass
+
+    def along(self, rows, room, i, v):
+        """<x_i, v>, and its size but for the sign."""
+        slope = dot(rows, i, v)
+        return slope, slope
+
+    def take_squares(self, rows, i, g, total):
+        """total + Σ_j g_j² over the coordinates of row i but the intercept's, which are zero after it."""
+        for e in range(rows.begin(i), rows.end(i)):
+            j = rows.column(i, e)
+            total += g[j] * g[j]
+            g[j] = 0.0
+        return total
+
+    def free_coordinates(self):
+        """How many an intercept is."""
+        return 1
+
+    def add_curved(self, rows, room, i, w, s, share, out):
+        """out += ∇²φ_i(w) s / share."""
+        second = self.second(i, dot(rows, i, w))
+        add(rows, i, second * dot(rows, i, s) / share, out)
+
     def note_row_of(self, rows, iterate, i):
         iterate.note_row(rows, i)
 
@@ -107,6 +135,12 @@ class Terms(NamedTuple):
     def term_at(self, rows, room, w, i, zero):
         """φ_i(w); w may be said to be zero."""
         return self.term(i, 0.0 if zero else dot(rows, i, w))
+
+    def add_terms_along(self, rows, room, i, w, direction, lengths, n, values):
+        """values_k += φ_i(w + lengths_k · direction) / n."""
+        z, change = dot(rows, i, w), dot(rows, i, direction)
+        for k in range(lengths.size):
+            values[k] += self.term(i, z + lengths[k] * change) / n
 
     def add_gradient(self, rows, room, w, table, i, n, g, with_value):
         """g += ∇φ_i(w) / n, and w̃_i becomes w; returns φ_i(w) where that is asked for, else 0."""

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 import banditgrad as bg
 from banditgrad.linear_model import BanditClassifier, BanditClassifierCV, load_model, save_model
+from banditgrad.linear_model.classifier import is_multinomial
 
 ALPHA = 1e-2
 
@@ -77,14 +78,21 @@ def test_what_does_not_fit_is_refused(iris):
         BanditClassifier(multi_class="ovo").fit(*iris)
     with pytest.raises(ValueError, match="comes with loss=\"log_loss\", not 'hinge'"):
         BanditClassifier("hinge", multi_class="multinomial").fit(*iris)
-    with pytest.raises(TypeError, match=r"Sqn\(.*takes losses of one margin, and Softmax\(classes=3.0\) has 3"):
-        BanditClassifier(multi_class="multinomial", solver=bg.Sqn()).fit(*iris)
+    with pytest.raises(TypeError, match=r"OneMargin\(.*takes losses of one margin, and Softmax\(classes=3.0\) has 3"):
+        BanditClassifier(multi_class="multinomial", solver=OneMargin()).fit(*iris)
 
 
-def test_solvers_of_one_margin_take_classes_one_against_the_rest(iris):
-    X, y = iris
-    model = BanditClassifier(solver=bg.Sqn(), max_iter=3, tol=None, alpha=ALPHA, random_state=0).fit(X, y)
-    assert model.objective_.shape == (3,)
+class OneMargin(bg.Saga):
+    """Somebody's solver that knows of one margin only."""
+
+    @property
+    def takes_several_margins(self):
+        return False
+
+
+def test_solvers_of_one_margin_take_classes_one_against_the_rest():
+    assert not is_multinomial(BanditClassifier(solver=OneMargin()), 3)
+    assert is_multinomial(BanditClassifier(solver=bg.Sqn(batch_size=5)), 3)
 
 
 def test_warm_starts_go_on_from_all_classes(iris, fitted):

@@ -75,8 +75,8 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         a copy of X.
     multi_class : "auto", "multinomial" or "ovr"
         What to do with more than two classes: one multinomial problem, which asks for "log_loss"; or one problem for
-        each, against the rest. "auto" is the first with "log_loss", the second with other losses and with solvers
-        that take one margin only: `Sqn`, and those that are given minibatches or another geometry.
+        each, against the rest. "auto" is the first with "log_loss", the second with other losses and with a solver
+        of your own that does not say `takes_several_margins`.
     class_weight : dict, "balanced" or None
         Weights by which the rows of each class count.
     warm_start : bool

@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 from banditgrad._jit import inline, kernel
 from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.penalties import L1, Zero
-from banditgrad.rows import add
 from banditgrad.solvers.base import BAD_INDEX, Solver
 from banditgrad.solvers.parts.iterates.base import flushed
 from banditgrad.solvers.parts.iterates.proximal import Eager, new_eager, new_proximal
-from banditgrad.solvers.parts.minibatch import Minibatch, check_batch_size, estimate, new_minibatch, next_minibatch
+from banditgrad.solvers.parts.minibatch import (
+    Minibatch,
+    add_estimate,
+    check_batch_size,
+    estimate,
+    new_minibatch,
+    next_minibatch,
+)
 from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, schedule_or_distance
 
 
@@ -65,7 +71,7 @@ class ProxSgd(Solver):
 
     @property
     def takes_several_margins(self) -> bool:
-        return self.batch_size == 1 and isinstance(self.geometry, Euclidean)
+        return True
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> ProxSgdState | PNormState:
         rule = schedule_or_distance(problem, self.step_size, w, self.batch_size)
@@ -99,8 +105,7 @@ def _prox_sgd(parts, state, sampler, steps):
         state.time[0] += 1
         rule.measure_rows(parts, minibatch)
         gamma = rule.step_at(state.time[0])
-        for k in range(minibatch.i.size):
-            parts.terms.add_along(parts.rows, minibatch.room, minibatch.i[k], -gamma * minibatch.factor[k], iterate.w)
+        add_estimate(parts, minibatch, -gamma, iterate.w)
         iterate.penalise(gamma)
     return steps
 
@@ -116,8 +121,7 @@ def _p_norm_sgd(parts, state, sampler, steps):
         state.time[0] += 1
         rule.measure_rows(parts, minibatch)
         gamma = rule.step_at(state.time[0])
-        for k in range(minibatch.i.size):
-            add(parts.rows, minibatch.i[k], -gamma * minibatch.factor[k], dual)
+        add_estimate(parts, minibatch, -gamma, dual)
         for j in range(iterate.penalised):
             dual[j] = iterate.penalty.prox(dual[j], gamma)
         link(dual, state.exponent, iterate.w)

@@ -11,7 +11,14 @@ from banditgrad._jit import kernel
 from banditgrad.solvers.base import BAD_INDEX, Solver
 from banditgrad.solvers.parts.iterates.base import flushed
 from banditgrad.solvers.parts.iterates.subgradient import new_subgradient
-from banditgrad.solvers.parts.minibatch import Minibatch, check_batch_size, estimate, new_minibatch, next_minibatch
+from banditgrad.solvers.parts.minibatch import (
+    Minibatch,
+    check_batch_size,
+    estimate,
+    new_minibatch,
+    next_minibatch,
+    recall,
+)
 from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, schedule_or_distance
 
 
@@ -48,7 +55,7 @@ class Sgd(Solver):
 
     @property
     def takes_several_margins(self) -> bool:
-        return self.batch_size == 1
+        return True
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> SgdState:
         _, l2 = problem.shrinkage or (0.0, 0.0)
@@ -84,6 +91,7 @@ def _sgd(parts, state, sampler, steps):
         gamma = rule.step_at(state.time[0])
         iterate.penalise(gamma)  # the sub-gradient is taken at w^t, before the gradient step
         for k in range(minibatch.i.size):
+            recall(parts, minibatch, k)
             scale = -gamma * minibatch.factor[k]
             parts.terms.add_row_along(parts.rows, iterate, minibatch.room, minibatch.i[k], gamma, scale)
     return steps

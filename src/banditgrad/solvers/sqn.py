@@ -17,10 +17,16 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import inline, kernel
 from banditgrad._random import new_stream, uniform_index
-from banditgrad.rows import add, dot
 from banditgrad.solvers.base import BAD_INDEX, Solver
 from banditgrad.solvers.parts.iterates.proximal import Eager, new_eager
-from banditgrad.solvers.parts.minibatch import Minibatch, check_batch_size, estimate, new_minibatch, next_minibatch
+from banditgrad.solvers.parts.minibatch import (
+    Minibatch,
+    add_estimate,
+    check_batch_size,
+    estimate,
+    new_minibatch,
+    next_minibatch,
+)
 from banditgrad.solvers.parts.step_size.distance import advance_by_rule, check_schedule, schedule_or_distance
 
 Vector = NDArray[np.float64]
@@ -88,6 +94,10 @@ class Sqn(Solver):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"Sqn expects {name} to be a whole number of at least 1, got {value!r}.")
 
+    @property
+    def takes_several_margins(self) -> bool:
+        return True
+
     def start(self, problem: Any, w: Vector, seed: Any) -> SqnState:
         d, m = w.size, int(self.memory)
         _, l2 = problem.shrinkage or (0.0, 0.0)
@@ -126,8 +136,7 @@ def _sqn(parts, state, sampler, steps):
         for j in range(w.size):
             v[j] = iterate.penalty.subgradient(w[j]) if j < iterate.penalised else 0.0
             state.total[j] += w[j]
-        for k in range(minibatch.i.size):
-            add(parts.rows, minibatch.i[k], minibatch.factor[k], v)
+        add_estimate(parts, minibatch, 1.0, v)
         if state.time[0] > 2 * state.every:
             _apply(state.pairs, v)
         state.rule.measure_direction(parts, minibatch, v)
@@ -204,9 +213,8 @@ def _learn_pair(parts, state):
 
 @inline
 def _hessian_times(parts, state, w, s, out):
-    """out += ∇²f_S(w) s = (1/|S|) Σ_{i in S} φ_i''(<x_i, w>) <x_i, s> x_i, S drawn uniformly."""
+    """out += ∇²f_S(w) s = (1/|S|) Σ_{i in S} ∇²φ_i(w) s, S drawn uniformly."""
     n = parts.norms2.size
     for _ in range(state.hessian_rows):
         i = uniform_index(state.stream, n)
-        second = parts.terms.second(i, dot(parts.rows, i, w))
-        add(parts.rows, i, second * dot(parts.rows, i, s) / state.hessian_rows, out)
+        parts.terms.add_curved(parts.rows, state.minibatch.room, i, w, s, state.hessian_rows, out)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import inline, outline, prefetch
-from banditgrad.margins import Room
+from banditgrad.margins import Room, new_room
 from banditgrad.samplers.blocks import NONE, Block, gather_feedback, new_double_buffer, sub_block
 
 BLOCK_SIZE = 128
@@ -44,7 +44,7 @@ def new_minibatch(problem: Any, size: int) -> Minibatch:
         feedback=np.full(size, NONE),
         buffer=new_double_buffer(n, block_size),
         place=np.array([(-size, 0)], PLACE),
-        room=Room(*np.zeros((4, problem.margins if problem.vector else 0))),
+        room=new_room(problem.margins if problem.vector else 0, size),
     )
 
 
@@ -137,8 +137,25 @@ def estimate(parts, iterate, minibatch):
         if not (abs(z) < np.inf and slope * slope * parts.norms2[i] < np.inf):
             return False
         minibatch.factor[k] = slope
+        if size > 1:
+            parts.terms.keep(minibatch.room, k)
     for k in range(size):
         i, slope = minibatch.i[k], minibatch.factor[k]
         minibatch.feedback[k] = slope * slope * parts.norms2[i] * a_unit  # a_i = ‖∇φ_i(w)‖² / n²
         minibatch.factor[k] = slope / (size * n * minibatch.p[k])
     return True
+
+
+@inline
+def add_estimate(parts, minibatch, scale, out):
+    """out += scale · ĝ, of the last `estimate`."""
+    for k in range(minibatch.i.size):
+        recall(parts, minibatch, k)
+        parts.terms.add_along(parts.rows, minibatch.room, minibatch.i[k], scale * minibatch.factor[k], out)
+
+
+@inline
+def recall(parts, minibatch, k):
+    """Make the room that of row k."""
+    if minibatch.i.size > 1:
+        parts.terms.recall(minibatch.room, k)

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline
-from banditgrad.rows import dot
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime, as_schedule
 from banditgrad.solvers.parts.iterates.base import flush
+from banditgrad.solvers.parts.minibatch import add_estimate, recall
 from banditgrad.solvers.parts.step_size.stability import overshoot
 
 Vector = NDArray[np.float64]
@@ -83,7 +83,7 @@ class Distance(NamedTuple):
         if self.zeros.size == 0:
             seen.squares += minibatch.factor[0] * minibatch.factor[0] * parts.norms2[minibatch.i[0]]
         else:
-            seen.squares += _squared_norm(parts.rows, minibatch, self.zeros)
+            seen.squares += _squared_norm(parts, minibatch, self.zeros)
         gamma = self.step_at(0)
         for k in range(minibatch.i.size):  # r_i of its share of the minibatch
             ratio = self.smoothness[minibatch.i[k]] / (minibatch.i.size * parts.norms2.size * minibatch.p[k])
@@ -97,11 +97,12 @@ class Distance(NamedTuple):
         slope, second = 0.0, 0.0  # <ĝ, v> and <v, Ĥ v>
         for k in range(minibatch.i.size):
             i = minibatch.i[k]
-            along = dot(parts.rows, i, v)
+            recall(parts, minibatch, k)
+            along, length = parts.terms.along(parts.rows, minibatch.room, i, v)
             slope += minibatch.factor[k] * along
             if parts.norms2[i] > 0.0:
                 second_i = self.smoothness[i] / parts.norms2[i]
-                second += second_i * along * along / (minibatch.i.size * parts.norms2.size * minibatch.p[k])
+                second += second_i * length * length / (minibatch.i.size * parts.norms2.size * minibatch.p[k])
         seen.limit = slope / second if slope > 0.0 and second > 0.0 else math.inf
 
     @property
@@ -114,22 +115,15 @@ class Distance(NamedTuple):
 
 
 @inline
-def _squared_norm(rows, minibatch, g):
-    """‖Σ_k factor_k x_{i_k}‖², in time O(non-zeros); `g` holds zeros before and after."""
-    last, total = g.size - 1, 0.0
+def _squared_norm(parts, minibatch, g):
+    """‖ĝ‖², in time O(non-zeros); `g` holds zeros before and after."""
+    add_estimate(parts, minibatch, 1.0, g)
+    total = 0.0
     for k in range(minibatch.i.size):
-        i = minibatch.i[k]
-        for e in range(rows.begin(i), rows.end(i)):
-            g[rows.column(i, e)] += minibatch.factor[k] * rows.entry(i, e)
-        g[last] += minibatch.factor[k] * rows.intercept
-    for k in range(minibatch.i.size):
-        i = minibatch.i[k]
-        for e in range(rows.begin(i), rows.end(i)):
-            j = rows.column(i, e)
-            total += g[j] * g[j]
-            g[j] = 0.0
-    total += g[last] * g[last]
-    g[last] = 0.0
+        total = parts.terms.take_squares(parts.rows, minibatch.i[k], g, total)
+    for j in range(g.size - parts.terms.free_coordinates(), g.size):
+        total += g[j] * g[j]
+        g[j] = 0.0
     return total
 
 
