@@ -116,3 +116,64 @@ def test_large_partitions_first_go_towards_their_own_minimiser():
     assert best <= problem.value(moved.w) < best + 1e-3
     small = bg.Problem(X, Y, bg.Logistic(), bg.SquaredL2(1e-4), fit_intercept=True)
     assert Loop(small, bg.Auto(), "auto", 0).approach(small, np.zeros(6)) is None
+
+
+CLASSES = RNG.integers(0, 3, size=40).astype(float)
+A = np.column_stack([X, np.ones(40)])
+WEIGHTS = RNG.integers(0, 3, size=40).astype(float)
+
+
+def several_classes(weights=None):
+    penalty = bg.ElasticNet(0.05, 0.4)
+    return bg.Problem(sp.csr_array(X), CLASSES, bg.Softmax(3), penalty, weights, fit_intercept=True)
+
+
+def probabilities(W):
+    e = np.exp(A @ W)
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def test_several_classes_index_for_index():
+    draws, problem = RNG.integers(0, 40, size=81), several_classes()
+    loop, W, centre = Loop(problem, bg.Replay(draws), GAMMA, 0), RNG.standard_normal((6, 3)), RNG.random((6, 3))
+    moved = loop.run(problem, W.ravel(), centre.ravel(), 2.0, careful=False)
+    l1, l2 = problem.penalty.shrinkage()
+    before, total = probabilities(W), np.zeros_like(W)
+    for i in draws[:80]:
+        W = W - GAMMA * (np.outer(A[i], probabilities(W)[i] - before[i]) + centre)
+        W[:5] = np.sign(W[:5]) * np.maximum(np.abs(W[:5]) - GAMMA * l1, 0.0) / (1.0 + GAMMA * l2)
+        total += W
+    np.testing.assert_allclose(moved.w.reshape(6, 3), total / 80, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("caution", [0.0, 0.5])
+def test_the_hessian_of_several_classes_with_weights(caution):
+    problem, W = several_classes(WEIGHTS), RNG.standard_normal((6, 3))
+    matrix, passes = Loop(problem, bg.Auto(), "auto", 0).hessian(problem, W.ravel(), 1e9, caution)
+    expected = np.zeros((18, 18))
+    for x, q, s in zip(A, probabilities(W), problem.sample_weight, strict=True):
+        expected += np.kron(np.outer(x, x), s / 40 * (np.diag(q) - np.outer(q, q) + caution * 0.5 * np.eye(3)))
+    np.testing.assert_allclose(matrix, expected, rtol=1e-10, atol=1e-14)
+    assert passes == 2.0
+
+
+def test_a_sampled_hessian_of_several_classes_is_that_of_all_rows_in_the_mean():
+    problem, W = several_classes(), RNG.standard_normal((6, 3)).ravel()
+    loop = Loop(problem, bg.Auto(), "auto", 0)
+    exact, _ = loop.hessian(problem, W, 1e9, 0.0)
+    several = [loop.hessian(problem, W, 0.5, 0.0) for _ in range(400)]
+    assert max(passes for _, passes in several) < 1.6
+    mean, off = np.mean([matrix for matrix, _ in several], axis=0), ~np.eye(18, dtype=bool)
+    assert np.abs(mean - exact)[off].max() < 0.1 * np.abs(exact).max()
+    assert all((np.diag(matrix) > 0.0).all() for matrix, _ in several)  # what it has seen too little of is held
+
+
+def test_values_of_several_classes_along_a_direction():
+    problem, W, V, parts = several_classes(), *RNG.standard_normal((2, 18)), np.array([1.0, 0.25])
+    loop = Loop(problem, bg.Auto(), "auto", 0)
+    value, gradient = loop.evaluate(problem, W)
+    plain = problem.with_penalty(bg.Zero())
+    assert value == pytest.approx(plain.value(W), rel=1e-13)
+    np.testing.assert_allclose(gradient, problem.gradient(W), rtol=1e-11, atol=1e-14)
+    values = loop.probe(problem, W, V, parts)
+    np.testing.assert_allclose(values, [plain.value(W + part * V) for part in parts], rtol=1e-13)

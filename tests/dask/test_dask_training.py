@@ -161,17 +161,52 @@ def test_weights_and_class_weights_count_as_in_the_local_estimator(client):
     np.testing.assert_allclose(model.importance_.compute(), local.importance_, atol=1e-3)
 
 
-def test_more_than_two_classes_words_as_labels(client):
-    rng = np.random.default_rng(2)
-    labels = np.array(["ant", "bee", "cat"])[np.argmax(X @ rng.standard_normal((30, 3)), axis=1)]
+def three_words():
+    return np.array(["ant", "bee", "cat"])[np.argmax(X @ np.random.default_rng(2).standard_normal((30, 3)), axis=1)]
+
+
+@pytest.mark.parametrize(("together", "problems"), [("auto", 1), ("ovr", 3)])
+def test_more_than_two_classes_words_as_labels(client, together, problems):
+    labels = three_words()
     order = np.argsort(labels, kind="stable")
-    model = BanditClassifier(**DEEP).fit(sparse_blocks(X[order], EVEN), da.from_array(labels[order], chunks=1000))
-    local = linear_model.BanditClassifier(multi_class="ovr", random_state=0, tol=1e-9).fit(X, labels)
+    model = BanditClassifier(multi_class=together, **DEEP)
+    model.fit(sparse_blocks(X[order], EVEN), da.from_array(labels[order], chunks=1000))
+    local = linear_model.BanditClassifier(multi_class=together, random_state=0, tol=1e-9).fit(X, labels)
+    assert model.objective_.shape == (problems,)
     np.testing.assert_allclose(model.objective_, local.objective_, rtol=1e-7)
+    np.testing.assert_allclose(model.coef_, local.coef_, atol=1e-4)
     rows = sparse_blocks(X, EVEN)
     assert np.array_equal(model.predict(rows).compute(), local.predict(X))
     np.testing.assert_allclose(model.predict_proba(rows).compute(), local.predict_proba(X), atol=1e-3)
     assert model.decision_function(rows).shape == (3000, 3)
+    np.testing.assert_allclose(np.sort(model.importance_.compute()), np.sort(local.importance_), atol=1e-3)
+
+
+def test_more_classes_than_a_hessian_has_room_for(client):
+    """With a warm start, from a checkpoint, and seen by a callback."""
+    rng = np.random.default_rng(3)
+    rows = sp.random_array((2000, 90), density=0.1, rng=rng, format="csr")
+    labels = np.argmax(rows @ rng.standard_normal((90, 12)) * 2 + rng.gumbel(size=(2000, 12)), axis=1)
+    order, shapes = np.argsort(labels, kind="stable"), []
+    settings = {"penalty": "l1", "alpha": 1e-3, "random_state": 0, "warm_start": True}
+    model = BanditClassifier(**settings, callback=lambda progress: shapes.append(progress.w.shape), tol=1e-5)
+    model.fit(sparse_blocks(rows[order], (500,) * 4), labels[order])
+    local = linear_model.BanditClassifier(**settings, tol=1e-8).fit(rows, labels)
+    np.testing.assert_allclose(model.objective_, local.objective_, rtol=1e-6)
+    assert set(shapes) == {(91, 12)}
+    rounds = model.n_iter_
+    assert model.fit(sparse_blocks(rows[order], (500,) * 4), labels[order]).n_iter_ < rounds
+
+
+def test_a_checkpoint_of_several_classes_goes_on(tmp_path):
+    labels, rows = three_words(), sparse_blocks(X, EVEN)
+    settings = {"random_state": 0, "tol": 1e-5, "checkpoint": tmp_path / "fit.npz"}
+    first = BanditClassifier(**settings, callback=lambda progress: progress.passes > 4).fit(rows, labels)
+    second = BanditClassifier(**settings).fit(rows, labels)
+    assert second.objective_[0] < first.objective_[0] <= second.objective_[0] * 1.1
+    other = np.where(labels == "ant", "aphid", labels)
+    with pytest.raises(ValueError, match="is of another fit"):
+        BanditClassifier(**settings).fit(rows, other)
 
 
 def frame(n=900):

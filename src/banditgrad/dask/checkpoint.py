@@ -23,7 +23,8 @@ class Checkpoint:
 
     def __init__(self, path: str | Path, task: Task, features: int) -> None:
         self.path = Path(path)
-        parts = (task.loss, task.penalty, task.fit_intercept, task.positive, features)
+        labels = task.labels if task.classes else task.positive
+        parts = (task.loss, task.penalty, task.fit_intercept, labels, features)
         self._problem = "; ".join(map(_words, parts))  # minimised: a point of another is of no use
 
     def read(self) -> Vector | None:

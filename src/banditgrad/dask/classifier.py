@@ -21,13 +21,14 @@ class BanditClassifier(OnDask, local.BanditClassifier):
 
         F(w, b) = Σ_i s_i loss(<x_i, w> + b, y_i) / Σ_i s_i + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio)/2 ‖w‖²)
 
-    More than two classes are taken one against the rest. Rows stay where they are; vectors of one number per feature
-    travel. It works on the cluster of the current `distributed.Client`, or in threads of this process where there is
-    none.
+    More than two classes are one multinomial problem with "log_loss", as in the local estimator, and else taken one
+    against the rest. Rows stay where they are; vectors of one number per feature, or per feature and class, travel. It
+    works on the cluster of the current `distributed.Client`, or in threads of this process where there is none.
 
     Parameters
     ----------
-    loss, penalty, alpha, l1_ratio, sampler, step_size, tol, fit_intercept, class_weight, warm_start, random_state
+    loss, penalty, alpha, l1_ratio, sampler, step_size, tol, fit_intercept, multi_class, class_weight, warm_start,
+    random_state
         As in the local estimator. An int as `random_state` makes every fit the same to the bit, on any number of
         workers, as long as the partitions are the same and none is lost.
     solver : "auto" or "proxsvrg"
@@ -71,6 +72,7 @@ class BanditClassifier(OnDask, local.BanditClassifier):
         max_iter: int = 1000,
         tol: float | None = 1e-4,
         fit_intercept: bool = True,
+        multi_class: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -91,7 +93,7 @@ class BanditClassifier(OnDask, local.BanditClassifier):
             max_iter=max_iter,
             tol=tol,
             fit_intercept=fit_intercept,
-            multi_class="ovr",  # rounds are of problems of one margin
+            multi_class=multi_class,
             class_weight=class_weight,
             warm_start=warm_start,
             random_state=random_state,
@@ -116,7 +118,7 @@ class BanditClassifier(OnDask, local.BanditClassifier):
                 label_weights = compute_class_weight(
                     self.class_weight, classes=classes, y=classes, sample_weight=counts
                 )
-            positive = classes[1:] if classes.size == 2 else classes
+            positive = None if self._is_multinomial else classes[1:] if classes.size == 2 else classes
             self._fit_blocks(backend, blocks, self._task(positive, classes, label_weights))
         return self
 

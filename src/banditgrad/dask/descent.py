@@ -88,6 +88,7 @@ class Shape(NamedTuple):
     smoothness: float
     curvatures: Vector
     hessian: bool
+    form: tuple[int, ...] = (-1,)  # of w as users have it
 
 
 class Descent:

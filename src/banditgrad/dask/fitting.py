@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from banditgrad.dask.backend import current_backend
 from banditgrad.dask.checkpoint import Checkpoint
 from banditgrad.dask.descent import Shape
-from banditgrad.dask.partitions import Partition, Summary, Task, as_blocks, is_collection, summarise
+from banditgrad.dask.partitions import Facts, Partition, Summary, Task, as_blocks, is_collection, summarise
 from banditgrad.dask.rounds import Held, Limits, Run, carry_out, status
+from banditgrad.linear_model.base import by_margin
+from banditgrad.losses import margins_of
 from banditgrad.minimise import Reason
 from banditgrad.registry import make_penalty, make_sampler, make_solver, name_of
 from banditgrad.solvers import ProxSvrg
@@ -29,7 +31,7 @@ Vector = NDArray[np.float64]
 
 NAMED = ("auto", "proxsvrg")
 OTHERWISE = ", or accept this with a larger tol."
-MOST_FEATURES = 1000  # of which a Hessian is sent: half of it takes 4 MB
+MOST_NUMBERS = 1000  # of which a Hessian is sent: half of it takes 4 MB
 ATTRIBUTES = ("classes_", "coef_", "intercept_", "n_iter_", "solver_", "objective_", "history_",
               "effective_variance_ratio_", "n_features_in_", "feature_names_in_")  # fmt: skip
 
@@ -105,22 +107,17 @@ class OnDask:
         shares = [each.weight / total for each in facts]
         used = [k for k, share in enumerate(shares) if share > 0.0]
         held = Held(backend, [partitions[k] for k in used], [shares[k] for k in used])
-        smoothness = sum(share * each.smoothness for share, each in zip(shares, facts, strict=True))
-        d = self.n_features_in_
-        curvatures = np.sum(
-            [share * each.curvatures for share, each in zip(shares, facts, strict=True) if share], axis=0
-        )
-        few = d <= MOST_FEATURES and hasattr(task.loss, "second_derivative")
-        shape = Shape(*task.penalty.shrinkage(), penalised=d, smoothness=smoothness, curvatures=curvatures, hessian=few)
+        d, width = self.n_features_in_, margins_of(task.loss)
+        shape = _shape(task, d, shares, facts)
         problems = 1 if task.positive is None else len(task.positive)
         checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, task, d)
         starts = None if checkpoint is None else checkpoint.read()
         if starts is None and self.warm_start:
-            starts = self._starts(d, problems)
+            starts = self._as_starts(self._starts(d, width if task.classes else problems))
         if starts is None:
-            starts = np.zeros((problems, d + task.fit_intercept))
+            starts = np.zeros((problems, (d + task.fit_intercept) * width))
         limits = Limits(self.max_iter, self.tol or 0.0, math.inf if self.time_limit is None else self.time_limit)
-        runs = [Run(shape, start, limits) for start in starts]
+        runs = [Run(shape, np.ravel(start), limits) for start in starts]
         with status(bool(self.verbose)) as show:
             carry_out(runs, held, self.callback, show, checkpoint)
         self._keep_runs(runs)
@@ -128,10 +125,7 @@ class OnDask:
         self._tell(runs)
 
     def _keep_runs(self, runs: Sequence[Run]) -> None:
-        d = self.n_features_in_
-        solutions = np.array([run.descent.here.w for run in runs])
-        self.coef_ = solutions[:, :d]
-        self.intercept_ = solutions[:, d] if self.fit_intercept else np.zeros(len(runs))
+        self._keep_solution(by_margin([run.w for run in runs]))
         self.n_iter_ = max(1, max(run.descent.rounds for run in runs))
         self.solver_ = name_of(ProxSvrg)
         self.objective_ = np.array([run.descent.here.value for run in runs])
@@ -220,6 +214,21 @@ class OnDask:
     def __getstate__(self) -> dict[str, Any]:
         """Without what only the cluster holds, so that a model can be pickled and sent anywhere."""
         return {name: value for name, value in super().__getstate__().items() if not isinstance(value, da.Array)}
+
+
+def _shape(task: Task, d: int, shares: Sequence[float], facts: Sequence[Facts]) -> Shape:
+    """What rounds go by, of all partitions together."""
+    width, each = margins_of(task.loss), [(share, fact) for share, fact in zip(shares, facts, strict=True) if share]
+    curvatures = np.sum([share * fact.curvatures for share, fact in each], axis=0)
+    tells = any(hasattr(task.loss, name) for name in ("second_derivative", "curve_parts"))
+    return Shape(
+        *task.penalty.shrinkage(),
+        penalised=d * width,
+        smoothness=sum(share * fact.smoothness for share, fact in each),
+        curvatures=np.repeat(curvatures, width),
+        hessian=tells and d * width <= MOST_NUMBERS,
+        form=(-1, width) if task.classes else (-1,),
+    )
 
 
 def _predict_rows(X: Any, predict: Callable[[Any], Any], empty: NDArray[Any]) -> Any:

@@ -16,33 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
-from banditgrad._random import new_stream
-from banditgrad.margins import NO_ROOM
-from banditgrad.objective import TABLE, full_gradient
+from banditgrad.dask.samples import new_samples
+from banditgrad.objective import full_gradient
 from banditgrad.problem import Problem
-from banditgrad.rows import dot
 from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers.base import BAD_INDEX
-from banditgrad.solvers.newton.costs import Costs
-from banditgrad.solvers.newton.hessian import HessianMatrix
-from banditgrad.solvers.newton.quadratic import one_blas_thread
-from banditgrad.solvers.newton.solver import SampledNewton, approach, sample_sizes
-from banditgrad.solvers.newton.subset import RowSubset
 from banditgrad.solvers.parts.iterates.affine import new_iterate, set_out
 from banditgrad.solvers.parts.iterates.base import flushed
 from banditgrad.solvers.parts.minibatch import Minibatch, new_minibatch
 from banditgrad.solvers.parts.step_size.smoothness import SmoothnessRule, first_step, smoothness_rule
+from banditgrad.solvers.parts.variance_reduction import new_table
 from banditgrad.solvers.svrg import BURST, DONE, NOISE, inner_loop
 
 Vector = NDArray[np.float64]
 
 RETREAT = 8.0  # by how much a step that led nowhere is shortened
-HESSIAN_WORK = 8.0  # of a sample of the Hessian, in units of a look at all rows: about as long as an inner loop takes
 
 
 class LoopState(NamedTuple):
     iterate: Any
-    table: NDArray[np.void]  # slopes and margins at w̃
+    table: Any  # slopes and margins at w̃
     minibatch: Minibatch  # of one row
     rule: SmoothnessRule
     noise: NDArray[np.void]  # one NOISE record: what estimates the variance as it is, and under uniform sampling
@@ -68,15 +61,11 @@ class Loop:
             bounds=None if bounds is None else (bounds / problem.n) ** 2,
         )
         self._safe = first_step(problem, step_size)
-        self._newton: Any = None
-        if hasattr(problem.loss, "second_derivative"):
-            other_seed = int(np.random.default_rng(seed).integers(2**63))
-            self._newton = SampledNewton().start(problem, np.zeros(problem.dimension), other_seed)
-            self._stream = new_stream([other_seed, 1])
+        self._samples = new_samples(problem, seed)
         self.snapshot = np.full(problem.dimension, math.nan)
         self.state = LoopState(
             iterate=new_iterate(problem, np.zeros(problem.dimension), self._safe, mean=True),
-            table=np.zeros(problem.n, TABLE),
+            table=new_table(problem),
             minibatch=new_minibatch(problem, 1),
             rule=smoothness_rule(problem, step_size, means=True),
             noise=np.zeros(1, NOISE),
@@ -85,10 +74,11 @@ class Loop:
     def compile(self, problem: Problem) -> None:
         """Have the loops compiled, so that this does not count as work."""
         w, parts = np.zeros(problem.dimension), problem.parts
-        _evaluate(parts._replace(norms2=parts.norms2[:0]), NO_ROOM, w, self.state.table, np.zeros_like(w))
-        _values_along(parts._replace(norms2=parts.norms2[:0]), w, w, np.zeros(0), np.zeros(0))
-        if self._newton is not None:
-            SampledNewton().advance(problem, self._newton, self.sampling.state, 0)
+        none, room = parts._replace(norms2=parts.norms2[:0]), self.state.minibatch.room
+        _evaluate(none, room, w, self.state.table, np.zeros_like(w))
+        _values_along(none, room, w, w, np.zeros(0), np.zeros(0))
+        if self._samples is not None:
+            self._samples.compile(problem, self.sampling.state)
         self._set_out(w, w)
         _inner_loop(parts, self.state, self.sampling.state, 0)
         flushed(self.state.iterate)
@@ -96,44 +86,31 @@ class Loop:
     def evaluate(self, problem: Problem, w: Vector) -> tuple[float, Vector]:
         """f_k(w) and ∇f_k(w); w becomes the snapshot."""
         gradient = np.zeros_like(w)
-        value = float(_evaluate(problem.parts, NO_ROOM, w, self.state.table, gradient))
+        value = float(_evaluate(problem.parts, self.state.minibatch.room, w, self.state.table, gradient))
         self.snapshot = w.copy()
         return value, gradient
 
     def probe(self, problem: Problem, w: Vector, direction: Vector, parts: Vector) -> Vector:
         """f_k at w + part · direction, for each of the parts."""
         values = np.zeros(parts.size)
-        _values_along(problem.parts, w, direction, parts, values)
+        _values_along(problem.parts, self.state.minibatch.room, w, direction, parts, values)
         return values
 
     def approach(self, problem: Problem, w: Vector) -> Moved | None:
         """From w towards the partition's own minimiser, on samples; None where rows are few or the loss is rough."""
-        sizes = sample_sizes(problem.n, problem.dimension)
-        if self._newton is None or not sizes:
+        sizes = [] if self._samples is None else self._samples.sizes(problem)
+        if self._samples is None or not sizes:
             return None
-        self._newton.w = w.copy()
-        if not approach(problem, self._newton, self.sampling.state):
+        found = self._samples.approach(problem, w, self.sampling.state)
+        if found is None:
             raise self._astray(problem)
-        return Moved(self._newton.w, np.zeros(2), sum(sizes) / problem.n)
+        return Moved(found, np.zeros(2), sum(sizes) / problem.n)
 
     def hessian(self, problem: Problem, w: Vector, effort: float, caution: float) -> tuple[Vector, float]:
-        """∇²f_k(w), from all rows or, where these are dear, from a sample; and the rows read, in passes.
-
-        No φ_i'' counts as less than `caution` times the loss's largest, and a column of which the sample has seen too
-        little has the Hessian's own diagonal.
-        """
-        subset, costs = RowSubset(problem), Costs(problem)
-        subset.diagonal = np.zeros(problem.dimension)
-        subset.evaluate(w)
-        estimate = HessianMatrix(subset, self._stream)
-        weights = 1.0 if problem.sample_weight is None else problem.sample_weight
-        least = caution * problem.loss.curvature() / problem.n * weights
-        second_derivatives = np.maximum(subset.second_derivatives, least)
-        with one_blas_thread:  # partitions are worked on side by side
-            read = estimate.move(second_derivatives, effort * HESSIAN_WORK * costs.evaluation / costs.hessian)
-        matrix, corner = estimate.matrix, np.arange(problem.dimension)
-        matrix[corner, corner] = np.maximum(subset.diagonal, matrix[corner, corner])
-        return matrix, 1.0 + read / problem.n
+        """As `Samples.hessian`."""
+        if self._samples is None:
+            raise TypeError(f"{type(problem.loss).__name__} does not tell its curvature.")
+        return self._samples.hessian(problem, w, effort, caution)
 
     def run(self, problem: Problem, w: Vector, gradient: Vector, passes: float, careful: bool) -> Moved:
         """Start at w, where ∇f, that of all partitions, is `gradient`; `careful`: with shorter steps than before."""
@@ -175,12 +152,10 @@ def _evaluate(parts, room, w, table, gradient):
 
 
 @kernel
-def _values_along(parts, w, direction, lengths, values):
+def _values_along(parts, room, w, direction, lengths, values):
     n = parts.norms2.size
     for i in range(n):
-        z, change = dot(parts.rows, i, w), dot(parts.rows, i, direction)
-        for k in range(lengths.size):
-            values[k] += parts.terms.term(i, z + lengths[k] * change) / n
+        parts.terms.add_terms_along(parts.rows, room, i, w, direction, lengths, n, values)
 
 
 @kernel

@@ -27,6 +27,7 @@ Vector = NDArray[np.float64]
 FLOATS = [np.float64, np.float32]
 LARGE_BYTES = 2**22  # a dense block of this size is not worth a copy as float64, of which there may be many
 BYTES_PER_ROW, BYTES_PER_DRAW = 16, 80  # target and norm; of each problem the table and, at most, the sampler
+BYTES_PER_MARGIN = 16  # of the table
 
 
 class Block(NamedTuple):
@@ -62,12 +63,17 @@ class Task:
     loss: Any
     penalty: Any
     fit_intercept: bool
-    positive: NDArray[Any] | None  # the label that is +1 in each problem; None for numbers as targets
+    positive: NDArray[Any] | None  # the label that is +1 in each problem; None where targets are numbers
     labels: NDArray[Any]  # all labels, or none
     label_weights: Vector | None  # by which the rows of each count
     sampler: Sampler
     step_size: Any
     seed: int
+
+    @property
+    def classes(self) -> bool:
+        """Whether targets are the numbers of the labels, of one problem with a margin for each."""
+        return self.positive is None and self.labels.size > 0
 
 
 def is_collection(X: Any) -> bool:
@@ -171,6 +177,8 @@ class Partition:
         targets = block.y
         if task.positive is not None:
             targets = np.where(block.y == task.positive[0], 1.0, -1.0)
+        elif task.classes:
+            targets = np.searchsorted(task.labels, block.y).astype(np.float64)
         self._problem = Problem(block.X, targets, task.loss, task.penalty, weights, task.fit_intercept)
         if task.positive is not None and task.positive.size > 1:
             self._codes = np.searchsorted(task.positive, block.y)
@@ -237,7 +245,8 @@ class Partition:
             return 1000
         rows = sum(value.nbytes for value in self._problem.parts.rows if isinstance(value, np.ndarray))
         problems = 1 if self._task.positive is None else self._task.positive.size
-        return int(rows + self._problem.n * (BYTES_PER_ROW + BYTES_PER_DRAW * problems))
+        table = BYTES_PER_MARGIN * (self._problem.margins - 1)
+        return int(rows + self._problem.n * (BYTES_PER_ROW + table + BYTES_PER_DRAW * problems))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}

@@ -89,6 +89,11 @@ class Run:
         return relative_optimality(self.descent.optimality(here), here.value, *self._origin)
 
     @property
+    def w(self) -> Vector:
+        """The best point, as users have it."""
+        return self.descent.here.w.reshape(self.descent.shape.form)
+
+    @property
     def started(self) -> bool:
         return bool(self._records)
 
@@ -166,7 +171,7 @@ class Run:
         elif seconds >= self._limits.seconds:
             self._end(Reason.TIME_LIMIT)
         elif descent.rounds > 0 and callback is not None:
-            progress = Progress(self.passes, seconds, here.value, here.w.copy())
+            progress = Progress(self.passes, seconds, here.value, self.w.copy())
             if callback(progress):
                 self._end(Reason.CALLBACK)
 

@@ -1,5 +1,5 @@
 """Newton's method for losses of several margins."""
 
-from banditgrad.solvers.multinomial.solver import MultinomialNewton
+from banditgrad.solvers.multinomial.solver import MultinomialNewton, approach, sample_sizes
 
-__all__ = ["MultinomialNewton"]
+__all__ = ["MultinomialNewton", "approach", "sample_sizes"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from banditgrad import margins
 from banditgrad.rows import Dense
-from banditgrad.solvers.multinomial.look import Look
+from banditgrad.solvers.multinomial.look import Curvature, Look
 from banditgrad.solvers.multinomial.matrix import hessian_among
 from banditgrad.solvers.multinomial.model import Model, minimise_model
 from banditgrad.solvers.multinomial.preconditioner import Preconditioner
@@ -143,7 +143,7 @@ class Descent:
         """The step, how much the model of f curves along it, and whether the model was of all rows."""
         look = self._look
         exact = self.share >= 1.0
-        curvature, lacking = (look.take_all(), 0.0) if exact else self._sample()
+        curvature, lacking = (look.take_all(), 0.0) if exact else sample_rows(look, self.share, self._stream)
         curvature = curvature._replace(added=self._caution * self._most_curved)
         held = np.maximum(self.l2 + lacking, 0.0)
         if self._preconditioner is None:
@@ -173,24 +173,6 @@ class Descent:
         self._usual = self._usual or products
         if not self._preconditioner.matrices or products > STALE_AFTER * self._usual:
             self._preconditioner, self._usual = None, 0
-
-    def _sample(self) -> tuple[Any, Matrix]:
-        """Some rows, and what they lack of the Hessian's diagonal, for each margin the same."""
-        look = self._look
-        every = look.take_all()
-        trace = every.diagonals().sum(axis=1)
-        total = np.zeros((len(self.W), 1))
-        margins.add_squares_transposed(look.rows, trace[:, None], total)
-        units = np.zeros((look.size, 1))
-        margins.multiply_squares(look.rows, 1.0 / np.where(total > 0.0, total, np.inf), units)
-        score = trace * units[:, 0]
-        chances = _chances(score, self.share)
-        chosen = np.flatnonzero(self._stream.random(look.size) < chances)
-        factors = 1.0 / chances[chosen]
-        sample = look.take(chosen, look.scales[chosen] * factors)
-        seen = np.zeros_like(total)
-        margins.add_squares_transposed(sample.rows, (trace[chosen] * factors)[:, None], seen)
-        return sample, np.maximum(total - seen, 0.0) / self.W.shape[1]
 
     def _search(self, V: Matrix) -> None:
         """Go to W + V, or as far towards it as F falls; what F cannot tell from rounding is let through."""
@@ -232,6 +214,23 @@ class Descent:
         """After a model along whose step F did not fall: model all rows; if it did so already, there is no more."""
         self.settled = self.share >= 1.0
         self._take_all_rows()
+
+
+def sample_rows(look: Look, share: float, stream: np.random.Generator) -> tuple[Curvature, Matrix]:
+    """Some rows, and what they lack of the Hessian's diagonal, for each margin the same."""
+    trace = look.take_all().diagonals().sum(axis=1)
+    total = np.zeros((len(look.gradient), 1))
+    margins.add_squares_transposed(look.rows, trace[:, None], total)
+    units = np.zeros((look.size, 1))
+    margins.multiply_squares(look.rows, 1.0 / np.where(total > 0.0, total, np.inf), units)
+    score = trace * units[:, 0]
+    chances = _chances(score, share)
+    chosen = np.flatnonzero(stream.random(look.size) < chances)
+    factors = 1.0 / chances[chosen]
+    sample = look.take(chosen, look.scales[chosen] * factors)
+    seen = np.zeros_like(total)
+    margins.add_squares_transposed(sample.rows, (trace[chosen] * factors)[:, None], seen)
+    return sample, np.maximum(total - seen, 0.0) / look.gradient.shape[1]
 
 
 def _sum_to_zero(slopes: Matrix) -> bool:

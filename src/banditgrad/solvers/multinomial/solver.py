@@ -96,18 +96,23 @@ class MultinomialNewton(Solver):
 
 def _begin(problem: Any, state: State) -> Descent:
     """Come near the minimiser and look at all rows."""
-    start, sizes = state.W, sample_sizes(problem.n, problem.d + problem.fit_intercept)
+    start = state.W
     if not start.any():
-        for m in sizes:
-            _approach(problem, state, m)
+        approach(problem, state)
     descent = Descent(problem, Look(problem), state.W, state.stream, sampled=True)
     if state.W is not start and not descent.value <= problem.value(start):  # samples led nowhere
         descent = Descent(problem, Look(problem), start, state.stream, sampled=True)
     return descent
 
 
-def _approach(problem: Any, state: State, m: int) -> None:
-    """Descend on a sample of m rows."""
+def approach(problem: Any, state: State) -> None:
+    """Descend on samples of growing size."""
+    for m in sample_sizes(problem.n, problem.shape[0]):
+        _descend(problem, state, m)
+
+
+def _descend(problem: Any, state: State, m: int) -> None:
+    """On a sample of m rows."""
     chosen = np.sort(state.stream.choice(problem.n, m, replace=False))
     descent = Descent(problem, Look(problem, chosen), state.W, state.stream, sampled=False, hold=HOLD)
     for _ in range(STEPS):
