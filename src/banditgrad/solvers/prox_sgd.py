@@ -118,8 +118,7 @@ def _p_norm_sgd(parts, state, sampler, steps):
         gamma = rule.step_at(state.time[0])
         for k in range(minibatch.i.size):
             add(parts.rows, minibatch.i[k], -gamma * minibatch.factor[k], dual)
-        for j in range(iterate.penalised):
-            dual[j] = iterate.penalty.prox(dual[j], gamma)
+        iterate.penalty.prox_all(dual, gamma, iterate.penalised)
         link(dual, state.exponent, iterate.w)
     return steps
 
