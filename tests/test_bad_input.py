@@ -6,6 +6,14 @@ import scipy.sparse as sp
 
 import banditgrad as bg
 
+
+class Everywhere(bg.L1):
+    """A penalty that does not ask which coordinate it is of."""
+
+    def cost(self, w):
+        return 0.0
+
+
 X = np.array([[1.0, 2.0], [0.0, -1.0], [3.0, 0.0]])
 Y = np.array([1.0, -1.0, 1.0])
 PROBLEM = bg.Problem(X, Y)
@@ -168,6 +176,11 @@ BAD_DATA = {
     "weights all zero": (lambda: bg.Problem(X, Y, sample_weight=[0, 0, 0]), ValueError, "not be all zero"),
     "loss not an instance": (lambda: bg.Problem(X, Y, bg.Logistic), TypeError, "instance"),
     "penalty for loss": (lambda: bg.Problem(X, Y, bg.L1(1)), TypeError, "L1 has no method value"),
+    "penalty without j": (
+        lambda: bg.Problem(X, Y, penalty=Everywhere(1)),
+        TypeError,
+        r"Everywhere.cost must be a plain method cost\(self, w, j\)",
+    ),
     "w too long": (lambda: PROBLEM.value([1, 2, 3]), ValueError, r"w must have shape \(2,\), got \(3,\)"),
     "p too short": (lambda: PROBLEM.effective_variance([0, 0], [1.0]), ValueError, "p must have shape"),
     "p negative": (lambda: PROBLEM.effective_variance([0, 0], [1.0, -1.0, 1.0]), ValueError, "probabilities"),

@@ -50,7 +50,7 @@ def test_there_is_no_gap_without_a_penalty_that_has_one(data):
     X, y, _ = data
 
     class Own(bg.L1):
-        def prox(self, w, step):
+        def prox(self, w, step, j):
             return w / (1.0 + step)
 
     for penalty in (bg.Zero(), bg.SquaredL2(0.0), Own(0.1)):

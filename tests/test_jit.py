@@ -56,13 +56,13 @@ class Box(NamedTuple):
 
     bound: float
 
-    def cost(self, w):
+    def cost(self, w, j):
         return 0.0 if abs(w) <= self.bound else np.inf
 
-    def prox(self, w, step):
+    def prox(self, w, step, j):
         return min(max(w, -self.bound), self.bound)
 
-    def subgradient(self, w):
+    def subgradient(self, w, j):
         return 0.0
 
 
@@ -125,7 +125,7 @@ def test_a_mistake_in_a_users_part_is_told_in_one_line(rng):
 
 def test_a_subclass_that_changes_prox_has_no_closed_form(rng):
     class NonNegativeL1(bg.L1):
-        def prox(self, w, step):
+        def prox(self, w, step, j):
             return max(w - step * self.strength, 0.0)
 
     X = rng.standard_normal((50, 3))

@@ -13,7 +13,8 @@ def expected(X, y, loss, penalty, w, s, fit_intercept):
     A = reference.with_intercept(X, fit_intercept)
     z = A @ w
     slopes = s * reference.loss_derivative(loss, z, y)
-    value = np.mean(s * reference.loss_value(loss, z, y)) + sum(penalty.cost(v) for v in w[: X.shape[1]])
+    cost = sum(penalty.cost(v, j) for j, v in enumerate(w[: X.shape[1]]))
+    value = np.mean(s * reference.loss_value(loss, z, y)) + cost
     return value, A.T @ slopes / len(y), abs(slopes) * np.linalg.norm(A, axis=1)
 
 

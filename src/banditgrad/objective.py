@@ -20,15 +20,6 @@ def mean_term(parts, room, w):
 
 
 @inline
-def penalty_cost(penalty, w, d):
-    """λ r(w), of the first d coordinates: an intercept is not penalised."""
-    total = 0.0
-    for j in range(d):
-        total += penalty.cost(w[j])
-    return total
-
-
-@inline
 def full_gradient(parts, room, w, table, g, with_value):
     """g = ∇f(w), and the rows' slopes and margins into the table; returns f(w) where that is asked for, else 0."""
     n, total = parts.norms2.size, 0.0

@@ -15,7 +15,7 @@ from banditgrad.certificate import column_curvatures, duality_gap
 from banditgrad.local_curvature import local_curvatures
 from banditgrad.losses import Logistic, Loss, VectorLoss, has_kinks, margins_of
 from banditgrad.losses.names import loss_named
-from banditgrad.objective import mean_term, penalty_cost
+from banditgrad.objective import mean_term
 from banditgrad.penalties import Penalty, Zero
 from banditgrad.rows import add, as_rows, check_in_place, dot, finite_norms, read_only, refuse_masked
 
@@ -591,7 +591,7 @@ def _mean_term(parts, room, w):
 
 @kernel
 def _penalty_cost(penalty, w, d):
-    return penalty_cost(penalty, w, d)
+    return penalty.total_cost(w, d)
 
 
 @kernel
@@ -621,11 +621,9 @@ def _gradient_norms(parts, w, out):
 
 @kernel
 def _prox_each(penalty, w, steps, d):
-    for j in range(d):
-        w[j] = penalty.prox(w[j], steps[j])
+    penalty.prox_each(w, steps, d)
 
 
 @kernel
 def _prox_all(penalty, w, step, d):
-    for j in range(d):
-        w[j] = penalty.prox(w[j], step)
+    penalty.prox_all(w, step, d)

@@ -203,7 +203,7 @@ def test_the_automatic_solver_is_newton_and_callbacks_see_matrices():
 class Cube(bg.L1):
     """A penalty of which no closed form is known."""
 
-    def prox(self, w, step):
+    def prox(self, w, step, j):
         return w
 
 

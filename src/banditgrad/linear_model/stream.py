@@ -202,10 +202,10 @@ def _catch_up(penalty, w, j, now, scratch):
     scratch.done[j] = now
     balance = scratch.balance
     if balance.size == 1:
-        w[j, 0] = penalty.prox(w[j, 0], missed * balance[0])
+        w[j, 0] = penalty.prox(w[j, 0], missed * balance[0], j)
     else:
         for k in range(balance.size):
-            w[j, k] = penalty.prox(w[j, k], missed * balance[k])
+            w[j, k] = penalty.prox(w[j, k], missed * balance[k], j)
 
 
 @inline

@@ -122,8 +122,7 @@ def _p_norm_sgd(parts, state, sampler, steps):
         rule.measure_rows(parts, minibatch)
         gamma = rule.step_at(state.time[0])
         add_estimate(parts, minibatch, -gamma, dual)
-        for j in range(iterate.penalised):
-            dual[j] = iterate.penalty.prox(dual[j], gamma)
+        iterate.penalty.prox_all(dual, gamma, iterate.penalised)
         link(dual, state.exponent, iterate.w)
     return steps
 

@@ -134,8 +134,9 @@ def _sqn(parts, state, sampler, steps):
             return step
         state.time[0] += 1
         for j in range(w.size):
-            v[j] = iterate.penalty.subgradient(w[j]) if j < iterate.penalised else 0.0
+            v[j] = 0.0
             state.total[j] += w[j]
+        iterate.penalty.add_subgradient(w, 1.0, v, iterate.penalised)
         add_estimate(parts, minibatch, 1.0, v)
         if state.time[0] > 2 * state.every:
             _apply(state.pairs, v)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import inline, kernel
 from banditgrad._random import new_stream
-from banditgrad.objective import full_gradient, penalty_cost
+from banditgrad.objective import full_gradient
 from banditgrad.solvers.base import BAD_INDEX
 from banditgrad.solvers.parts.bins import FixedBins, GeometricBins
 from banditgrad.solvers.parts.minibatch import Minibatch, next_minibatch, row_ahead
@@ -185,7 +185,7 @@ def _take_snapshot(parts, state, sampler):
         state.rule.measured[0].caution = 1.0
     value = full_gradient(parts, state.minibatch.room, snapshot, state.table, iterate.g, automatic)
     if automatic:
-        value += penalty_cost(safeguard.penalty, snapshot, safeguard.penalised)
+        value += safeguard.penalty.total_cost(snapshot, safeguard.penalised)
         if not approve(safeguard, snapshot, value, this_bin.length, iterate.clock[0].gamma):
             for j in range(snapshot.size):
                 iterate.w[j] = snapshot[j]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import inline
-from banditgrad.objective import mean_term, penalty_cost
+from banditgrad.objective import mean_term
 
 WATCH = np.dtype(
     [
@@ -48,7 +48,7 @@ def new_safeguard(problem: Any, w: NDArray[np.float64]) -> Safeguard:
 @inline
 def objective(parts, room, safeguard, w):
     """F(w)."""
-    return mean_term(parts, room, w) + penalty_cost(safeguard.penalty, w, safeguard.penalised)
+    return mean_term(parts, room, w) + safeguard.penalty.total_cost(w, safeguard.penalised)
 
 
 @inline

@@ -76,8 +76,7 @@ class EagerReduced(NamedTuple):
 
     def end_move(self):
         w, gamma = self.w, self.clock[0].gamma
-        for j in range(self.penalised):
-            w[j] = self.penalty.prox(w[j], gamma)
+        self.penalty.prox_all(w, gamma, self.penalised)
         for j in range(self.total.size):
             self.total[j] += w[j]
 

@@ -53,11 +53,9 @@ class Eager(NamedTuple):
         for j in range(self.weighted_sum.size):
             self.weighted_sum[j] += clock.now * w[j]
         if self.proximal:
-            for j in range(self.penalised):
-                w[j] = self.penalty.prox(w[j], gamma)
+            self.penalty.prox_all(w, gamma, self.penalised)
         else:
-            for j in range(self.penalised):
-                w[j] -= gamma * self.penalty.subgradient(w[j])
+            self.penalty.add_subgradient(w, -gamma, w, self.penalised)
 
     def free(self, j):
         """A coordinate that is not penalised, as an intercept."""
