@@ -7,7 +7,7 @@ BENCH_BIN := .venv-bench/bin
 BENCH_READY := .venv-bench/.ready
 # tick reads its own documentation with numpydoc, and does not ask for it
 PEERS := scikit-learn liblinear-official cyanure snapml skglm celer copt tick numpydoc
-# Installed before the extras that ask for PyTorch, so that they do not bring in a build for GPUs.
+# Named beside the extras that ask for PyTorch, so that they do not bring in another build.
 TORCH ?= torch==2.13.0
 
 # The bounds in pyproject.toml.
@@ -23,8 +23,10 @@ NUMBA_QUICK := tests/test_jit.py -k "helper or own_parts or same_time or full_di
 demo: $(READY)
 	$(BIN)/banditgrad demo
 
-test: lint test-numba-quick
-	$(BIN)/python -m pytest -n auto -m "not slow"
+# The two environments are made at the same time. Each worker has neighbouring tests, which share compiled code.
+test:
+	$(MAKE) -j2 lint test-numba-quick
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 # The oldest and the newest numba that pyproject.toml admits, each in an environment of its own. Ten minutes each.
 test-numba: .venv-numba-oldest/.ready .venv-numba-newest/.ready
@@ -93,10 +95,11 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,tables]"
 	touch $(READY)
 
-$(TEST_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[viz,tables,onnx,dask,torch,dev,torch-dev]"
-	touch $(TEST_READY)
+$(TEST_READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" \
+	  --editable ".[viz,tables,onnx,dask,torch,dev,torch-dev]"
+	touch $(READY) $(TEST_READY)
 
 $(BENCH_READY): pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-bench
