@@ -9,6 +9,8 @@ Huber's loss is linear far from the targets, where H is nothing: it is rounded f
 ever less.
 """
 
+import math
+import time
 import warnings
 from typing import Any, NamedTuple
 
@@ -123,24 +125,26 @@ class _Scaled:
         return H
 
 
-def second_opinion(X: Any, y: np.ndarray, problem: bg.Problem, w: np.ndarray) -> Opinion:
-    """The minimum as seen from w."""
+def second_opinion(X: Any, y: np.ndarray, problem: bg.Problem, w: np.ndarray, deadline: float = math.inf) -> Opinion:
+    """The minimum as seen from w, or how far it came by the deadline, a time of the monotonic clock."""
     scaled = _Scaled(X, y, problem)
     v = w * scaled.units
     if type(problem.loss).__name__ in ("Huber", "PseudoHuber"):
         width = float(np.abs(y).max())
         while width > problem.loss.delta:
             scaled.loss = _Rounded(problem.loss.delta, width)
-            v, width = _descend(scaled, v)[0], width / SHARPEN
+            v, width = _descend(scaled, v, deadline)[0], width / SHARPEN
         scaled.loss = problem.loss
-    v, promise = _descend(scaled, v)
+    v, promise = _descend(scaled, v, deadline)
     return Opinion(v / scaled.units, promise)
 
 
-def _descend(scaled: _Scaled, v: np.ndarray) -> tuple[np.ndarray, float]:
+def _descend(scaled: _Scaled, v: np.ndarray, deadline: float) -> tuple[np.ndarray, float]:
     """Newton steps until the next promises to gain nothing, or no step makes F fall; and what the next promises."""
     z, mu, promise = scaled.X @ v, 1e-6, np.inf
     for _ in range(STEPS):
+        if time.monotonic() >= deadline:
+            return v, np.inf
         values, slopes, curves = scaled.terms(z)
         gradient = scaled.X.T @ slopes + scaled.l2 * v
         steepest = np.where(v != 0.0, gradient + scaled.l1 * np.sign(v), 0.0)

@@ -48,7 +48,7 @@ class Verdict:
 def visit(case: Case, journal: Journal, solvers=None, seeds=None, time_limit: float | None = None) -> Verdict:
     """Every fit of a problem that the journal does not have yet."""
     if journal.optimum(case) is None:
-        journal.add(case, optimum.find(case))
+        journal.add(case, optimum.find(case, min(time_limit or math.inf, optimum.SECONDS)))
     deadline, late = time.monotonic() + (time_limit or math.inf), 0
     done = {(fit.solver, fit.seed) for fit in journal.fits(case)}
     for solver in solvers or everybody(case):

@@ -255,3 +255,15 @@ def test_a_row_that_saga_seldom_draws_is_seen_before_its_term_is_f(seed):
     problem = bg.Problem(X, np.sign(X[:, :10].sum(axis=1)), bg.Squared(), bg.SquaredL2(1e-4))
     F = bg.minimise(problem, bg.Saga(), bg.Uniform(), passes=30, seed=seed, record_every=0.25).history.value
     assert F.max() <= 1.05 * F[0]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_saga_does_not_rise_along_rows_that_are_drawn_all_the_time(seed):
+    """Long rows, alone in their columns, that an adaptive sampler draws often: each draw moves their own w̃_i, too."""
+    rng, n = np.random.default_rng(0), 4000
+    rare = (rng.random((n, 6)) < 2e-3) * 20.0 * np.exp(1.5 * rng.standard_normal((n, 6)))
+    X = np.hstack([rng.standard_normal((n, 10)), rare])
+    y = np.sign(X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(n))
+    problem = bg.Problem(X, y, bg.Squared(), bg.SquaredL2(1e-4))
+    F = bg.minimise(problem, bg.Saga(), bg.Auto(), passes=15, seed=seed, record_every=0.05).history.value
+    assert (1.5 * np.minimum.accumulate(F) >= F).all()

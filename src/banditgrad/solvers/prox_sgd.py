@@ -87,7 +87,7 @@ class ProxSgd(Solver):
 
     def advance(self, problem: Any, state: Any, sampler: Any, steps: int) -> int:
         step = _prox_sgd if isinstance(state, ProxSgdState) else _p_norm_sgd
-        return advance_by_rule(lambda m: step(problem.parts, state, sampler, m), state, steps)
+        return advance_by_rule(problem, lambda m: step(problem.parts, state, sampler, m), state, steps)
 
     def iterate(self, problem: Any, state: Any) -> NDArray[np.float64]:
         w: NDArray[np.float64] = flushed(state.iterate).w

@@ -42,7 +42,7 @@ class Saga(VarianceReduced):
     step_size: Any = "auto"
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> ReducedState:
-        state = new_state(problem, self.step_size, w)
+        state = new_state(problem, self.step_size, w, table=True)
         _begin(problem.parts, state)
         return state
 

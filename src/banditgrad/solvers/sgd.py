@@ -66,7 +66,7 @@ class Sgd(Solver):
         return SgdState(iterate, rule, new_minibatch(problem, self.batch_size), np.zeros(1, np.int64))
 
     def advance(self, problem: Any, state: SgdState, sampler: Any, steps: int) -> int:
-        return advance_by_rule(lambda m: _sgd(problem.parts, state, sampler, m), state, steps)
+        return advance_by_rule(problem, lambda m: _sgd(problem.parts, state, sampler, m), state, steps)
 
     def iterate(self, problem: Any, state: SgdState) -> NDArray[np.float64]:
         iterate, t = flushed(state.iterate), float(state.time[0])

@@ -118,7 +118,7 @@ class Sqn(Solver):
         )
 
     def advance(self, problem: Any, state: SqnState, sampler: Any, steps: int) -> int:
-        return advance_by_rule(lambda m: _sqn(problem.parts, state, sampler, m), state, steps)
+        return advance_by_rule(problem, lambda m: _sqn(problem.parts, state, sampler, m), state, steps)
 
     def iterate(self, problem: Any, state: SqnState) -> Vector:
         return state.iterate.w.copy()

@@ -76,9 +76,9 @@ class ReducedState(NamedTuple):
     stability: Stability
 
 
-def new_state(problem: Any, step_size: Any, w: Vector, *, means: bool = False) -> ReducedState:
-    """`means`: whether snapshots are means."""
-    rule = smoothness_rule(problem, step_size, means=means)
+def new_state(problem: Any, step_size: Any, w: Vector, *, means: bool = False, table: bool = False) -> ReducedState:
+    """`means`: whether snapshots are means; `table`: whether each w̃_i moves when i is drawn."""
+    rule = smoothness_rule(problem, step_size, means=means, table=table)
     rule.measured["caution"] = SAFETY / rule.safety  # until there is a mean
     return ReducedState(
         iterate=new_iterate(problem, w, first_step(problem, step_size), mean=means),

@@ -11,6 +11,9 @@ that matter. The step is safety / 𝓛.
 What is measured is 𝓛 along w - w̃. In directions in which nothing moves, as near the minimum in most, it may be many
 times larger; a step beyond 2/𝓛 makes them grow with every draw of the rows that know them, until they show. So every
 draw is looked at before its step is made, and no move that would outdo all others is made with the step as it was.
+Between two draws of row i, a random τ passes, of mean 1 in units of 1 / p_i, in which ∇f(w̃) pulls. With a = γ r_i
+(`stability`) and w̃ as it is, its displacement is multiplied by 1 - a and stays within bounds up to a = 2. In a table,
+where w̃_i is w as of the last draw, x⁺ = x - a τ x₋, then less a (x⁺ - x₋): in mean square this grows from a = 0.62 on.
 
 A snapshot that is the mean of its bin's iterates forgives longer steps than the last iterate or a table does. On six
 problems (logistic, squared hinge and least squares, τ from 1 to 700; 5, 15 and 30 passes, one seed) with `Uniform`,
@@ -36,6 +39,7 @@ FORGET = 0.85  # how much of the former 𝓛 counts after an interval that shows
 FEWEST = 64  # draws from which 𝓛 is taken
 GROWTH = 2.0  # at most, from one setting to the next: rows that were not drawn yet may know better
 BRAKE = 2.0  # a step longer than BRAKE / 𝓛 diverges and is shortened at once, others when it is due
+BRAKE_OF_TABLES = 0.6  # the same, for a row whose own w̃_i moves with each of its draws
 
 BURST = 100.0  # times the energy of a whole interval before in a part of one: F may have risen
 
@@ -56,16 +60,18 @@ class SmoothnessRule(NamedTuple):
 
     automatic: bool
     safety: float  # γ 𝓛
+    brake: float  # γ r_i of a row, at most, where it is most of what there is
     interval: int  # draws after which γ is set anew
     measured: NDArray[np.void]  # one MEASURED record
 
 
-def smoothness_rule(problem: Any, step_size: Any, *, means: bool) -> SmoothnessRule:
-    """`means`: whether snapshots are means."""
+def smoothness_rule(problem: Any, step_size: Any, *, means: bool, table: bool = False) -> SmoothnessRule:
+    """`means`: whether snapshots are means; `table`: whether each w̃_i moves when i is drawn."""
     measured = np.zeros(1, MEASURED)
     measured["caution"] = 1.0
     safety = SAFETY_OF_MEANS if means else SAFETY
-    return SmoothnessRule(isinstance(step_size, str), safety, max(FEWEST, problem.n // 8), measured)
+    brake = BRAKE_OF_TABLES if table else BRAKE
+    return SmoothnessRule(isinstance(step_size, str), safety, brake, max(FEWEST, problem.n // 8), measured)
 
 
 def first_step(problem: Any, step_size: Any) -> float:
@@ -93,7 +99,7 @@ def measure(rule, iterate, parts, i, p_i, energy, product):
     seen, gamma = rule.measured[0], iterate.clock[0].gamma
     seen.energy += energy
     seen.product += product
-    if product > 0.0 and energy * gamma > BRAKE * product:
+    if product > 0.0 and energy * gamma > rule.brake * product:
         overshoot = energy * gamma / product  # the row's margin changes by so many times its distance
         if overshoot * energy * gamma * (seen.draws + 1) > 1.0 / p_i * seen.product:
             seen.smoothness = max(energy / product, seen.smoothness)

@@ -32,14 +32,9 @@ class Stability(NamedTuple):
     overshoot: float  # γ r_i, at most
 
 
-def overshoot(n: int) -> float:
-    """What γ r_i may be at most."""
-    return max(1.0, OVERSHOOT * math.sqrt(n))
-
-
 def new_stability(problem: Any, *, automatic: bool) -> Stability:
     n = problem.n if automatic else 0
-    return Stability(np.full(n, math.inf), np.array([math.inf]), overshoot(n))
+    return Stability(np.full(n, math.inf), np.array([math.inf]), max(1.0, OVERSHOOT * math.sqrt(n)))
 
 
 @inline
