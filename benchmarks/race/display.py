@@ -10,7 +10,8 @@ from rich.table import Table
 
 from race.contenders import OURS
 from race.measure import TARGETS
-from race.results import Cell, Point, summary
+from race.problems import half
+from race.results import Cell, Point, Standing, by_cell, our_time, standings, worst_seeds
 
 FLOOR = 1e-10  # distances below it are drawn there: F* is not known much better
 COLOURS = {
@@ -23,40 +24,42 @@ COLOURS = {
     "celer": "#56B4E9",
     "tick": "#8C564B",
     "copt": "#7F7F7F",
+    "glum": "#F0E442",
+    "blitzl1": "#332288",
+    "adelie": "#117733",
 }
 
 
 def seconds(value: float) -> str:
-    """Three digits at most, in seconds; a dash where the accuracy was not reached."""
+    """In seconds, or below a tenth in ms; a dash where the accuracy was not reached."""
     if math.isinf(value):
         return "–"
-    return f"{value:.3f}" if value < 1.0 else f"{value:.2f}" if value < 10.0 else f"{value:.0f}"
+    if value < 0.1:
+        return f"{1e3 * value:.2g} ms" if value < 0.01 else f"{1e3 * value:.0f} ms"
+    return f"{value:.2f}" if value < 10.0 else f"{value:.0f}"
 
 
-def _by_task(rows: Sequence[Cell]) -> dict[str, dict[str, list[float]]]:
-    """task → contender → seconds per target, in order of appearance."""
-    tasks: dict[str, dict[str, list[float]]] = {}
-    for row in rows:
-        tasks.setdefault(row.task, {}).setdefault(row.contender, []).append(row.cpu)
+def _by_task(rows: Sequence[Cell]) -> dict[str, dict[str, dict[float, float]]]:
+    """task → contender → target → seconds of the worst seed, in order of appearance."""
+    tasks: dict[str, dict[str, dict[float, float]]] = {}
+    for row in worst_seeds(rows):
+        tasks.setdefault(row.task, {}).setdefault(row.contender, {})[row.target] = row.cpu
     return tasks
-
-
-def _best(contenders: dict[str, list[float]]) -> list[float]:
-    return [min(column) for column in zip(*contenders.values(), strict=True)]
 
 
 def print_tables(console: Console, rows: Sequence[Cell], notes: dict[str, str]) -> None:
     """One table per task, the best of each column marked with a star; `notes` stand below the table of their task."""
     for task, contenders in _by_task(rows).items():
-        best = _best(contenders)
-        table = Table(title=f"{task}: processor seconds to F − F* ≤", title_justify="left")
+        targets = list(next(iter(contenders.values())))
+        best = {target: min(times[target] for times in contenders.values()) for target in targets}
+        table = Table(title=f"{task} ({half(task)}): processor seconds to F − F* ≤", title_justify="left")
         table.add_column("")
-        for target in TARGETS:
+        for target in targets:
             table.add_column(f"{target:.0e}", justify="right")
         for name, times in contenders.items():
             marked = [
-                f"[bold green]{seconds(t)} *[/]" if t == b < math.inf else f"{seconds(t)}  "
-                for t, b in zip(times, best, strict=True)
+                f"[bold green]{seconds(t)} *[/]" if t == best[target] < math.inf else f"{seconds(t)}  "
+                for target, t in times.items()
             ]
             table.add_row(f"[bold]{name}[/]" if name == OURS else name, *marked)
         console.print(table)
@@ -64,34 +67,46 @@ def print_tables(console: Console, rows: Sequence[Cell], notes: dict[str, str]) 
             console.print(notes[task], style="dim")
 
 
+def print_standings(console: Console, rows: Sequence[Cell]) -> None:
+    table = Table("", *STANDING)
+    for title, result in standings(rows):
+        table.add_row(title, *_counts(result))
+    console.print(table)
+
+
+STANDING = ("cells", "first", "within 1.25x", "behind", "by more than 2x")
+
+
+def _counts(result: Standing) -> list[str]:
+    return [str(count) for count in (result.cells, result.first, result.near, result.behind, result.far)]
+
+
 def markdown(rows: Sequence[Cell]) -> str:
-    """The summary, one overview of our time beside the best peers', and all the tables folded away."""
-    lines = [summary(rows), "", "| problem | F − F* ≤ | banditgrad | best stochastic peer | best peer |"]
-    lines.append("|---|---|---|---|---|")
-    for task, target in dict.fromkeys((row.task, row.target) for row in rows):
-        here = [row for row in rows if (row.task, row.target) == (task, target)]
-        us = min((row.cpu for row in here if row.contender == OURS), default=math.inf)
-        peers = [row for row in here if row.library != OURS]
-        fastest = [_fastest([row for row in peers if row.stochastic]), _fastest(peers)]
-        leads = us < math.inf and us <= min((row.cpu for row in peers), default=math.inf)
-        ours = f"**{seconds(us)}**" if leads else seconds(us)
-        label = task if target == TARGETS[0] else ""
-        lines.append(f"| {label} | {target:.0e} | {ours} | {fastest[0]} | {fastest[1]} |")
-    for task, contenders in _by_task(rows).items():
-        best = _best(contenders)
-        lines += ["", f"<details markdown><summary>{task}</summary>", ""]
-        lines.append("| | " + " | ".join(f"{target:.0e}" for target in TARGETS) + " |")
-        lines.append("|---|" + "--:|" * len(TARGETS))
-        for name, times in contenders.items():
-            cells = [f"**{seconds(t)}**" if t == b < math.inf else seconds(t) for t, b in zip(times, best, strict=True)]
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        lines += ["", "</details>"]
+    """How we stand on both halves, and one row for each problem: our time and the best peer's at each accuracy."""
+    lines = [f"| | {' | '.join(STANDING)} |", "|---" + "|--:" * len(STANDING) + "|"]
+    lines += [f"| {title} | {' | '.join(_counts(result))} |" for title, result in standings(rows)]
+    for side in ("tuning", "held-out"):
+        mine = worst_seeds(row for row in rows if half(row.task) == side)
+        if not mine:
+            continue
+        lines += ["", f"**{side.capitalize()}**", ""]
+        lines.append(f"| problem | {' | '.join(f'{target:.0e}' for target in TARGETS)} |")
+        lines.append("|---" * (1 + len(TARGETS)) + "|")
+        cells = by_cell(mine)
+        for task in dict.fromkeys(row.task for row in mine):
+            columns = [_ours_and_best(cells.get((task, target), [])) for target in TARGETS]
+            lines.append(f"| {task} | {' | '.join(columns)} |")
     return "\n".join(lines) + "\n"
 
 
-def _fastest(rows: Sequence[Cell]) -> str:
-    row = min(rows, key=lambda row: row.cpu, default=None)
-    return "–" if row is None or math.isinf(row.cpu) else f"{seconds(row.cpu)} {row.contender}"
+def _ours_and_best(here: Sequence[Cell]) -> str:
+    """Our time, bold where it is first, and the fastest peer."""
+    us = our_time(here)
+    peer = min((row for row in here if row.library != OURS), key=lambda row: row.cpu, default=None)
+    if peer is None:
+        return ""
+    ours = f"**{seconds(us)}**" if us < math.inf and us <= peer.cpu else seconds(us)
+    return f"{ours} / {seconds(peer.cpu)}" + (f" {peer.contender}" if peer.cpu < math.inf else "")
 
 
 def keep(table: Table, path: Path) -> None:
