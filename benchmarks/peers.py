@@ -105,7 +105,6 @@ def notes(entries: list[Entry], optimum: Optimum) -> str:
 TABLES = (
     "everything-auto",
     "steps-l1",
-    "steps-l2",
     "steps-dense",
     "draws",
     "sampling-cost",
@@ -118,10 +117,12 @@ TABLES = (
 def fill_in(document: Path, out: Path) -> None:
     """Put what was measured into the document, and the figure of the race beside it; the rest stays as it is."""
     if (out / "peers.csv").exists():
-        figure = "![F − F* against processor seconds, each library by the best of its contenders](figures/peers.png)"
-        tables = display.markdown(results.read_cells(out / "peers.csv"))
-        display.fill_document(document, "peers", f"{figure}\n\n{tables}")
-        display.draw(document.parent / "figures" / "peers.png", results.read_points(out / "peers-fits.csv"))
+        cells = results.read_cells(out / "peers.csv")
+        figure = (
+            "![Share of cells in which a library takes at most so many times as long as the fastest](figures/peers.png)"
+        )
+        display.fill_document(document, "peers", f"{display.markdown(cells)}\n\n{figure}")
+        display.draw(document.parent / "figures" / "peers.png", cells)
     for name in TABLES:
         if (out / f"{name}.csv").exists():
             display.fill_document(document, name, display.kept_markdown(out / f"{name}.csv"))
@@ -130,16 +131,16 @@ def fill_in(document: Path, out: Path) -> None:
 def main() -> None:
     chosen = options()
     console = Console(width=120)
-    csv, path = chosen.out / "peers.csv", chosen.out / "peers-fits.csv"
+    csv = chosen.out / "peers.csv"
     if chosen.document:
         fill_in(chosen.document, chosen.out)
         return
     given = {name: getattr(chosen, name) for name in Limits._fields if getattr(chosen, name) is not None}
     limits = (QUICK if chosen.quick else FULL)._replace(**given)
     contenders = chosen_contenders(chosen)
-    begin, cells, points = time.perf_counter(), [], []
+    begin, cells = time.perf_counter(), []
     if chosen.resume and csv.exists():
-        cells, points = results.read_cells(csv), results.read_points(path)
+        cells = results.read_cells(csv)
     done = {cell.task for cell in cells}
     for data, objectives in chosen_tasks(chosen).items():
         objectives = [objective for objective in objectives if task_name(data, objective) not in done]
@@ -163,14 +164,12 @@ def main() -> None:
                 console.print(f"{task.name} is left out: {optimum}", style="red")
                 continue
             cells += results.cells(entries)
-            points += results.points(entries)
-            results.write_csv(path, points)  # after every task, so that a run that is stopped has what it measured
-            results.write_csv(csv, cells)  # last: what is in here is not run again
+            results.write_csv(csv, cells)  # after every task, so that a run that is stopped has what it measured
             display.print_tables(console, results.cells(entries), {task.name: notes(entries, optimum)})
     if not cells:
         raise SystemExit("Nothing was measured.")
-    display.draw(chosen.out / "peers.png", points)
-    console.print(f"{csv}, {path} and peers.png written after {time.perf_counter() - begin:.0f} s")
+    display.draw(chosen.out / "peers.png", cells)
+    console.print(f"{csv} and peers.png written after {time.perf_counter() - begin:.0f} s")
     display.print_standings(console, cells)
 
 

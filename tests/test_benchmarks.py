@@ -1,6 +1,7 @@
 """The race against the peers: its optima, its search and its counts. Nothing here looks at how long anything took."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,8 +67,13 @@ def test_contenders_minimise_the_same_function(contender, tasks):
             effort = 100 if "newton" in contender.name else ENOUGH.get(contender.ladder, 1)
             w = contender.fit(task, seed=0)(effort)
             assert w.shape == task.shape
-            close = 3e-2 if "SGD" in contender.name or "uniform" in contender.name else 1e-4
+            close = 3e-2 if any(name in contender.name for name in ("SGD", "uniform", "Saga")) else 1e-4
             assert task.problem().value(w) <= optimum.value + close, objective
+
+
+def least_rungs(entry):
+    """Of the rungs that reach an accuracy, the lowest; the fastest may be another."""
+    return [min(fit.rung for fit in entry.fits if fit.distance <= target) for target in measure.TARGETS]
 
 
 def test_race_finds_the_least_effort(tasks):
@@ -84,7 +90,7 @@ def test_race_finds_the_least_effort(tasks):
     values = [task.problem().value(prepare(task)(effort)) - optimum.value for effort in halving.ladder]
     for target in measure.TARGETS:
         least = next(effort for effort, value in enumerate(values) if value <= target)
-        assert min(fit.rung for fit in entry.fits if fit.distance <= target) == least
+        assert least_rungs(entry)[measure.TARGETS.index(target)] == least
         assert sum(fit.rung == entry.best(target).rung for fit in entry.fits) >= 2  # repeated in the second round
 
 
@@ -107,18 +113,19 @@ def test_whole_race_writes_its_files(tasks, tmp_path):
     task, optimum = tasks["l2-logistic"]
     names = ("banditgrad", "scikit-learn lbfgs", "scikit-learn saga")
     entries = measure.race(task, [c for c in HERE if c.name in names], optimum, QUICK)
-    cells, points = results.cells(entries), results.points(entries)
+    cells = [replace(cell, task="words ridge") for cell in results.cells(entries)]  # a set that has a half
     assert len(cells) == 3 * len(measure.TARGETS)
     assert all(cell.cpu < math.inf for cell in cells if cell.target >= 1e-6)
     results.write_csv(tmp_path / "cells.csv", cells)
     assert str(results.read_cells(tmp_path / "cells.csv")) == str(cells)  # NaN is not equal to itself
-    display.draw(tmp_path / "figure.png", points)
+    display.draw(tmp_path / "figure.png", cells)
     assert (tmp_path / "figure.png").stat().st_size > 10_000
     document = tmp_path / "page.md"
     document.write_text("before\n<!-- peers: start -->\nold\n<!-- peers: end -->\nafter\n")
     display.fill_document(document, "peers", display.markdown(cells))
     text = document.read_text()
-    assert "scikit-learn lbfgs" in text
+    assert "scikit-learn lbfgs" in text or "scikit-learn saga" in text
+    assert "| tuning, all | 4 |" in text
     assert "old" not in text
     assert text.startswith("before")
     assert text.endswith("after\n")
@@ -139,7 +146,7 @@ def test_a_crash_in_the_middle_loses_its_own_rung_only(tasks):
     fragile = Contender("fragile", frozenset({task.kind}), tuple(range(9)), False, prepare)
     (entry,) = measure.race(task, [fragile], optimum, QUICK)
     assert "too little" in entry.note
-    assert {entry.best(target).rung for target in measure.TARGETS} == {3}
+    assert least_rungs(entry) == [3] * 4
 
 
 def test_seeds_each_have_their_fits_and_the_worst_counts(tasks):
@@ -151,7 +158,7 @@ def test_seeds_each_have_their_fits_and_the_worst_counts(tasks):
 
     lucky = Contender("lucky", frozenset({task.kind}), (0, 1, 2), True, prepare)
     entries = measure.race(task, [lucky], optimum, QUICK._replace(seeds=3))
-    assert [[entry.best(target).rung for target in measure.TARGETS] for entry in entries] == [[0] * 4, [1] * 4, [2] * 4]
+    assert [least_rungs(entry) for entry in entries] == [[0] * 4, [1] * 4, [2] * 4]
     cells = [Cell("t", "lucky", seed, True, 1e-3, cpu, cpu, 1.0) for seed, cpu in enumerate((1.0, 3.0, 2.0))]
     assert results.worst_seeds(cells) == [cells[1]]
     never = Cell("t", "lucky", 3, True, 1e-3, math.inf, math.inf, math.nan, cutoff=0.5)

@@ -11,9 +11,9 @@ from rich.table import Table
 from race.contenders import OURS
 from race.measure import TARGETS
 from race.problems import half
-from race.results import Cell, Point, Standing, by_cell, our_time, standings, worst_seeds
+from race.results import Cell, Standing, by_cell, our_time, standings, worst_seeds
 
-FLOOR = 1e-10  # distances below it are drawn there: F* is not known much better
+HALVES = ("tuning", "held-out")
 COLOURS = {
     OURS: "#D55E00",
     "scikit-learn": "#0072B2",
@@ -85,7 +85,7 @@ def markdown(rows: Sequence[Cell]) -> str:
     """How we stand on both halves, and one row for each problem: our time and the best peer's at each accuracy."""
     lines = [f"| | {' | '.join(STANDING)} |", "|---" + "|--:" * len(STANDING) + "|"]
     lines += [f"| {title} | {' | '.join(_counts(result))} |" for title, result in standings(rows)]
-    for side in ("tuning", "held-out"):
+    for side in HALVES:
         mine = worst_seeds(row for row in rows if half(row.task) == side)
         if not mine:
             continue
@@ -136,57 +136,49 @@ def fill_document(path: Path, name: str, text: str) -> None:
     path.write_text(f"{head}{start}\n\n{text.strip()}\n\n{end}{tail}", encoding="utf-8")
 
 
-def draw(path: Path, points: Sequence[Point]) -> None:
-    """F − F* against processor seconds, a panel per task.
+def draw(path: Path, rows: Sequence[Cell]) -> None:
+    """Of how many cells does each library need at most τ times what the fastest needs? A panel for each half.
 
-    A peer is shown by the best of its contenders at each moment, we by the one with all defaults.
+    A library is shown by the best of its contenders in each cell, we by the one with all defaults.
     """
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogLocator, NullFormatter
 
-    tasks = list(dict.fromkeys(point.task for point in points))
-    columns = 6 if len(tasks) >= 12 else min(3, len(tasks))
-    rows = math.ceil(len(tasks) / columns)
-    size = (max(7.0, 3.0 * columns), 2.6 * rows + 0.9)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharey=True, layout="constrained")
+    halves = [side for side in HALVES if any(half(row.task) == side for row in rows)]
+    size = (max(5.0, 4.2 * len(halves)), 3.4)
+    figure, axes = plt.subplots(1, len(halves), figsize=size, squeeze=False, sharey=True, layout="constrained")
     handles = {}
-    for axis, task in zip(axes.flat, tasks, strict=False):
-        here = [point for point in points if point.task == task and (point.library != OURS or point.contender == OURS)]
-        for library in dict.fromkeys(point.library for point in here):
-            x, y = _envelope([point for point in here if point.library == library])
-            if len(x) == 1:  # there in one step: a line down to it, as a point at the edge is easily missed
-                x, y = [x[0], x[0]], [1.0, y[0]]
-            style = {"linewidth": 2.2, "zorder": 3} if library == OURS else {"linewidth": 1.2}
-            handles[library] = axis.plot(
-                x, y, color=COLOURS.get(library), marker="o", markersize=2.5, label=library, **style
-            )[0]
-        axis.set(xscale="log", yscale="log", ylim=(FLOOR, 1.0), title=task)
-        axis.xaxis.set_major_locator(LogLocator(numticks=6))
-        axis.xaxis.set_minor_formatter(NullFormatter())  # else an axis of less than a decade is a heap of numbers
-        axis.title.set_fontsize(9)
+    for axis, side in zip(axes.flat, halves, strict=True):
+        for library, shares in _profiles([row for row in rows if half(row.task) == side]).items():
+            style = {"linewidth": 2.4, "zorder": 3} if library == OURS else {"linewidth": 1.2}
+            handles[library] = axis.plot(FACTORS, shares, color=COLOURS.get(library), label=library, **style)[0]
+        axis.set(xscale="log", ylim=(0.0, 1.02), title=side, xlabel="times the fastest")
+        axis.set_xticks([1, 2, 5, 10], ["1", "2", "5", "10"])
+        axis.minorticks_off()
         axis.grid(color="#dddddd", linewidth=0.6)
         axis.spines[["top", "right"]].set_visible(False)
-    for axis in axes.flat[len(tasks) :]:
-        axis.remove()
-    figure.supxlabel("processor seconds", fontsize=9)
-    figure.supylabel("F − F*", fontsize=9)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles), frameon=False)
+    axes.flat[0].set_ylabel("share of cells")
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
-def _envelope(points: Sequence[Point]) -> tuple[list[float], list[float]]:
-    """The fits that are better than every faster one."""
-    x, y, least = [], [], math.inf
-    for point in sorted(points, key=lambda point: point.cpu):
-        if point.distance < 0.999 * least:
-            least = point.distance
-            x.append(point.cpu)
-            y.append(max(point.distance, FLOOR))
-            if least <= FLOOR:
-                break
-    return x, y
+FACTORS = [10.0 ** (k / 40) for k in range(45)]
+
+
+def _profiles(rows: Sequence[Cell]) -> dict[str, list[float]]:
+    """library → its share of cells at each factor; cells that it does not solve count against it."""
+    ratios: dict[str, list[float]] = {}
+    cells = [here for here in by_cell(worst_seeds(rows)).values() if min(row.cpu for row in here) < math.inf]
+    for here in cells:
+        best = min(row.cpu for row in here if row.library != OURS or row.contender == OURS)
+        for library in dict.fromkeys(row.library for row in here):
+            times = [row.cpu for row in here if row.library == library and (library != OURS or row.contender == OURS)]
+            ratios.setdefault(library, []).append(min(times, default=math.inf) / best)
+    return {
+        library: [sum(ratio <= factor for ratio in mine) / len(cells) for factor in FACTORS]
+        for library, mine in ratios.items()
+    }

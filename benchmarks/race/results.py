@@ -41,25 +41,11 @@ class Cell:
         return self.cutoff if math.isinf(self.cpu) else self.cpu
 
 
-@dataclass(frozen=True)
-class Point:
-    """One fit: what the figure is drawn from."""
-
-    task: str
-    contender: str
-    effort: float
-    cpu: float
-    wall: float
-    distance: float
-
-    @property
-    def library(self) -> str:
-        return self.contender.split()[0]
-
-
 def cells(entries: Iterable[Entry]) -> list[Cell]:
     rows = []
     for entry in entries:
+        if not (entry.fits or entry.note):  # a seed that was left out
+            continue
         for target in entry.targets:
             fit, fit_wall = entry.best(target), entry.best(target, "wall")
             cpu = fit.cpu if fit else math.inf
@@ -77,15 +63,6 @@ def worst_seeds(rows: Iterable[Cell]) -> list[Cell]:
         key = (row.task, row.contender, row.target)
         worst[key] = max(worst.get(key, row), row, key=lambda cell: (cell.cpu, -cell.cutoff))
     return list(worst.values())
-
-
-def points(entries: Iterable[Entry]) -> list[Point]:
-    return [
-        Point(entry.task.name, entry.contender.name, entry.contender.ladder[fit.rung], fit.cpu, fit.wall, fit.distance)
-        for entry in entries
-        for fit in entry.fits
-        if fit.cpu < math.inf
-    ]
 
 
 @dataclass(frozen=True)
@@ -148,7 +125,7 @@ def standings(rows: Sequence[Cell]) -> Iterator[tuple[str, Standing]]:
             yield f"{side}, stochastic", standing(mine, stochastic_only=True)
 
 
-def write_csv(path: Path, rows: Sequence[Cell] | Sequence[Point]) -> None:
+def write_csv(path: Path, rows: Sequence[Cell]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(rows[0])])
     writer.writeheader()
@@ -166,13 +143,5 @@ def read_cells(path: Path) -> list[Cell]:
                 row["stochastic"] == "True",
                 *(float(row[name]) for name in ("target", "cpu", "wall", "effort", "cutoff")),
             )
-            for row in csv.DictReader(file)
-        ]
-
-
-def read_points(path: Path) -> list[Point]:
-    with path.open(newline="") as file:
-        return [
-            Point(row["task"], row["contender"], *(float(row[n]) for n in ("effort", "cpu", "wall", "distance")))
             for row in csv.DictReader(file)
         ]
