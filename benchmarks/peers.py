@@ -121,7 +121,7 @@ def fill_in(document: Path, out: Path) -> None:
         figure = (
             "![Share of cells in which a library takes at most so many times as long as the fastest](figures/peers.png)"
         )
-        display.fill_document(document, "peers", f"{display.markdown(cells)}\n\n{figure}")
+        display.fill_document(document, "peers", f"{display.summary(cells)}\n\n{figure}\n\n{display.tables(cells)}")
         display.draw(document.parent / "figures" / "peers.png", cells)
     for name in TABLES:
         if (out / f"{name}.csv").exists():

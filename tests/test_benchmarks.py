@@ -122,7 +122,7 @@ def test_whole_race_writes_its_files(tasks, tmp_path):
     assert (tmp_path / "figure.png").stat().st_size > 10_000
     document = tmp_path / "page.md"
     document.write_text("before\n<!-- peers: start -->\nold\n<!-- peers: end -->\nafter\n")
-    display.fill_document(document, "peers", display.markdown(cells))
+    display.fill_document(document, "peers", f"{display.summary(cells)}\n{display.tables(cells)}")
     text = document.read_text()
     assert "scikit-learn lbfgs" in text or "scikit-learn saga" in text
     assert "| tuning, all | 4 |" in text

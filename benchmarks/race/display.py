@@ -81,22 +81,29 @@ def _counts(result: Standing) -> list[str]:
     return [str(count) for count in (result.cells, result.first, result.near, result.behind, result.far)]
 
 
-def markdown(rows: Sequence[Cell]) -> str:
-    """How we stand on both halves, and one row for each problem: our time and the best peer's at each accuracy."""
+def summary(rows: Sequence[Cell]) -> str:
+    """How we stand on both halves."""
     lines = [f"| | {' | '.join(STANDING)} |", "|---" + "|--:" * len(STANDING) + "|"]
     lines += [f"| {title} | {' | '.join(_counts(result))} |" for title, result in standings(rows)]
+    return "\n".join(lines)
+
+
+def tables(rows: Sequence[Cell]) -> str:
+    """For each half, folded away: one row for each problem, our time and the best peer's at each accuracy."""
+    lines = []
     for side in HALVES:
         mine = worst_seeds(row for row in rows if half(row.task) == side)
         if not mine:
             continue
-        lines += ["", f"**{side.capitalize()}**", ""]
-        lines.append(f"| problem | {' | '.join(f'{target:.0e}' for target in TARGETS)} |")
+        lines += [f"<details markdown><summary>Every problem, {side}</summary>", ""]
+        lines.append(f"| F − F* ≤ | {' | '.join(f'{target:.0e}' for target in TARGETS)} |")
         lines.append("|---" * (1 + len(TARGETS)) + "|")
         cells = by_cell(mine)
         for task in dict.fromkeys(row.task for row in mine):
             columns = [_ours_and_best(cells.get((task, target), [])) for target in TARGETS]
             lines.append(f"| {task} | {' | '.join(columns)} |")
-    return "\n".join(lines) + "\n"
+        lines += ["", "</details>", ""]
+    return "\n".join(lines)
 
 
 def _ours_and_best(here: Sequence[Cell]) -> str:

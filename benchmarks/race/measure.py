@@ -77,11 +77,13 @@ class Worker:
             raise
 
     def fit(self, rung: int, patience: float) -> tuple[float, float, np.ndarray]:
-        self.connection.send(rung)
-        return self._receive(patience)
+        return self._receive(patience, rung)
 
-    def _receive(self, patience: float) -> Any:
+    def _receive(self, patience: float, rung: int | None = None) -> Any:
+        """The answer: to the rung, or that it is ready."""
         try:
+            if rung is not None:
+                self.connection.send(rung)
             if not self.connection.poll(patience):
                 raise Failed(f"no answer in {patience:.0f} s", patience)
             answer = self.connection.recv()
