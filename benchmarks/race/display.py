@@ -10,9 +10,10 @@ from rich.table import Table
 
 from race.contenders import OURS
 from race.measure import TARGETS
-from race.results import Cell, Point, summary
+from race.problems import half
+from race.results import Cell, Standing, by_cell, our_time, standings, worst_seeds
 
-FLOOR = 1e-10  # distances below it are drawn there: F* is not known much better
+HALVES = ("tuning", "held-out")
 COLOURS = {
     OURS: "#D55E00",
     "scikit-learn": "#0072B2",
@@ -23,40 +24,42 @@ COLOURS = {
     "celer": "#56B4E9",
     "tick": "#8C564B",
     "copt": "#7F7F7F",
+    "glum": "#F0E442",
+    "blitzl1": "#332288",
+    "adelie": "#117733",
 }
 
 
 def seconds(value: float) -> str:
-    """Three digits at most, in seconds; a dash where the accuracy was not reached."""
+    """In seconds, or below a tenth in ms; a dash where the accuracy was not reached."""
     if math.isinf(value):
         return "–"
-    return f"{value:.3f}" if value < 1.0 else f"{value:.2f}" if value < 10.0 else f"{value:.0f}"
+    if value < 0.1:
+        return f"{1e3 * value:.2g} ms" if value < 0.01 else f"{1e3 * value:.0f} ms"
+    return f"{value:.2f}" if value < 10.0 else f"{value:.0f}"
 
 
-def _by_task(rows: Sequence[Cell]) -> dict[str, dict[str, list[float]]]:
-    """task → contender → seconds per target, in order of appearance."""
-    tasks: dict[str, dict[str, list[float]]] = {}
-    for row in rows:
-        tasks.setdefault(row.task, {}).setdefault(row.contender, []).append(row.cpu)
+def _by_task(rows: Sequence[Cell]) -> dict[str, dict[str, dict[float, float]]]:
+    """task → contender → target → seconds of the worst seed, in order of appearance."""
+    tasks: dict[str, dict[str, dict[float, float]]] = {}
+    for row in worst_seeds(rows):
+        tasks.setdefault(row.task, {}).setdefault(row.contender, {})[row.target] = row.cpu
     return tasks
-
-
-def _best(contenders: dict[str, list[float]]) -> list[float]:
-    return [min(column) for column in zip(*contenders.values(), strict=True)]
 
 
 def print_tables(console: Console, rows: Sequence[Cell], notes: dict[str, str]) -> None:
     """One table per task, the best of each column marked with a star; `notes` stand below the table of their task."""
     for task, contenders in _by_task(rows).items():
-        best = _best(contenders)
-        table = Table(title=f"{task}: processor seconds to F − F* ≤", title_justify="left")
+        targets = list(next(iter(contenders.values())))
+        best = {target: min(times[target] for times in contenders.values()) for target in targets}
+        table = Table(title=f"{task} ({half(task)}): processor seconds to F − F* ≤", title_justify="left")
         table.add_column("")
-        for target in TARGETS:
+        for target in targets:
             table.add_column(f"{target:.0e}", justify="right")
         for name, times in contenders.items():
             marked = [
-                f"[bold green]{seconds(t)} *[/]" if t == b < math.inf else f"{seconds(t)}  "
-                for t, b in zip(times, best, strict=True)
+                f"[bold green]{seconds(t)} *[/]" if t == best[target] < math.inf else f"{seconds(t)}  "
+                for target, t in times.items()
             ]
             table.add_row(f"[bold]{name}[/]" if name == OURS else name, *marked)
         console.print(table)
@@ -64,34 +67,53 @@ def print_tables(console: Console, rows: Sequence[Cell], notes: dict[str, str]) 
             console.print(notes[task], style="dim")
 
 
-def markdown(rows: Sequence[Cell]) -> str:
-    """The summary, one overview of our time beside the best peers', and all the tables folded away."""
-    lines = [summary(rows), "", "| problem | F − F* ≤ | banditgrad | best stochastic peer | best peer |"]
-    lines.append("|---|---|---|---|---|")
-    for task, target in dict.fromkeys((row.task, row.target) for row in rows):
-        here = [row for row in rows if (row.task, row.target) == (task, target)]
-        us = min((row.cpu for row in here if row.contender == OURS), default=math.inf)
-        peers = [row for row in here if row.library != OURS]
-        fastest = [_fastest([row for row in peers if row.stochastic]), _fastest(peers)]
-        leads = us < math.inf and us <= min((row.cpu for row in peers), default=math.inf)
-        ours = f"**{seconds(us)}**" if leads else seconds(us)
-        label = task if target == TARGETS[0] else ""
-        lines.append(f"| {label} | {target:.0e} | {ours} | {fastest[0]} | {fastest[1]} |")
-    for task, contenders in _by_task(rows).items():
-        best = _best(contenders)
-        lines += ["", f"<details markdown><summary>{task}</summary>", ""]
-        lines.append("| | " + " | ".join(f"{target:.0e}" for target in TARGETS) + " |")
-        lines.append("|---|" + "--:|" * len(TARGETS))
-        for name, times in contenders.items():
-            cells = [f"**{seconds(t)}**" if t == b < math.inf else seconds(t) for t, b in zip(times, best, strict=True)]
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        lines += ["", "</details>"]
-    return "\n".join(lines) + "\n"
+def print_standings(console: Console, rows: Sequence[Cell]) -> None:
+    table = Table("", *STANDING)
+    for title, result in standings(rows):
+        table.add_row(title, *_counts(result))
+    console.print(table)
 
 
-def _fastest(rows: Sequence[Cell]) -> str:
-    row = min(rows, key=lambda row: row.cpu, default=None)
-    return "–" if row is None or math.isinf(row.cpu) else f"{seconds(row.cpu)} {row.contender}"
+STANDING = ("cells", "first", "within 1.25x", "behind", "by more than 2x")
+
+
+def _counts(result: Standing) -> list[str]:
+    return [str(count) for count in (result.cells, result.first, result.near, result.behind, result.far)]
+
+
+def summary(rows: Sequence[Cell]) -> str:
+    """How we stand on both halves."""
+    lines = [f"| | {' | '.join(STANDING)} |", "|---" + "|--:" * len(STANDING) + "|"]
+    lines += [f"| {title} | {' | '.join(_counts(result))} |" for title, result in standings(rows)]
+    return "\n".join(lines)
+
+
+def tables(rows: Sequence[Cell]) -> str:
+    """For each half, folded away: one row for each problem, our time and the best peer's at each accuracy."""
+    lines = []
+    for side in HALVES:
+        mine = worst_seeds(row for row in rows if half(row.task) == side)
+        if not mine:
+            continue
+        lines += [f"<details markdown><summary>Every problem, {side}</summary>", ""]
+        lines.append(f"| F − F* ≤ | {' | '.join(f'{target:.0e}' for target in TARGETS)} |")
+        lines.append("|---" * (1 + len(TARGETS)) + "|")
+        cells = by_cell(mine)
+        for task in dict.fromkeys(row.task for row in mine):
+            columns = [_ours_and_best(cells.get((task, target), [])) for target in TARGETS]
+            lines.append(f"| {task} | {' | '.join(columns)} |")
+        lines += ["", "</details>", ""]
+    return "\n".join(lines)
+
+
+def _ours_and_best(here: Sequence[Cell]) -> str:
+    """Our time, bold where it is first, and the fastest peer."""
+    us = our_time(here)
+    peer = min((row for row in here if row.library != OURS), key=lambda row: row.cpu, default=None)
+    if peer is None:
+        return ""
+    ours = f"**{seconds(us)}**" if us < math.inf and us <= peer.cpu else seconds(us)
+    return f"{ours} / {seconds(peer.cpu)}" + (f" {peer.contender}" if peer.cpu < math.inf else "")
 
 
 def keep(table: Table, path: Path) -> None:
@@ -121,57 +143,49 @@ def fill_document(path: Path, name: str, text: str) -> None:
     path.write_text(f"{head}{start}\n\n{text.strip()}\n\n{end}{tail}", encoding="utf-8")
 
 
-def draw(path: Path, points: Sequence[Point]) -> None:
-    """F − F* against processor seconds, a panel per task.
+def draw(path: Path, rows: Sequence[Cell]) -> None:
+    """Of how many cells does each library need at most τ times what the fastest needs? A panel for each half.
 
-    A peer is shown by the best of its contenders at each moment, we by the one with all defaults.
+    A library is shown by the best of its contenders in each cell, we by the one with all defaults.
     """
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogLocator, NullFormatter
 
-    tasks = list(dict.fromkeys(point.task for point in points))
-    columns = 6 if len(tasks) >= 12 else min(3, len(tasks))
-    rows = math.ceil(len(tasks) / columns)
-    size = (max(7.0, 3.0 * columns), 2.6 * rows + 0.9)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharey=True, layout="constrained")
+    halves = [side for side in HALVES if any(half(row.task) == side for row in rows)]
+    size = (max(5.0, 4.2 * len(halves)), 3.4)
+    figure, axes = plt.subplots(1, len(halves), figsize=size, squeeze=False, sharey=True, layout="constrained")
     handles = {}
-    for axis, task in zip(axes.flat, tasks, strict=False):
-        here = [point for point in points if point.task == task and (point.library != OURS or point.contender == OURS)]
-        for library in dict.fromkeys(point.library for point in here):
-            x, y = _envelope([point for point in here if point.library == library])
-            if len(x) == 1:  # there in one step: a line down to it, as a point at the edge is easily missed
-                x, y = [x[0], x[0]], [1.0, y[0]]
-            style = {"linewidth": 2.2, "zorder": 3} if library == OURS else {"linewidth": 1.2}
-            handles[library] = axis.plot(
-                x, y, color=COLOURS.get(library), marker="o", markersize=2.5, label=library, **style
-            )[0]
-        axis.set(xscale="log", yscale="log", ylim=(FLOOR, 1.0), title=task)
-        axis.xaxis.set_major_locator(LogLocator(numticks=6))
-        axis.xaxis.set_minor_formatter(NullFormatter())  # else an axis of less than a decade is a heap of numbers
-        axis.title.set_fontsize(9)
+    for axis, side in zip(axes.flat, halves, strict=True):
+        for library, shares in _profiles([row for row in rows if half(row.task) == side]).items():
+            style = {"linewidth": 2.4, "zorder": 3} if library == OURS else {"linewidth": 1.2}
+            handles[library] = axis.plot(FACTORS, shares, color=COLOURS.get(library), label=library, **style)[0]
+        axis.set(xscale="log", ylim=(0.0, 1.02), title=side, xlabel="times the fastest")
+        axis.set_xticks([1, 2, 5, 10], ["1", "2", "5", "10"])
+        axis.minorticks_off()
         axis.grid(color="#dddddd", linewidth=0.6)
         axis.spines[["top", "right"]].set_visible(False)
-    for axis in axes.flat[len(tasks) :]:
-        axis.remove()
-    figure.supxlabel("processor seconds", fontsize=9)
-    figure.supylabel("F − F*", fontsize=9)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles), frameon=False)
+    axes.flat[0].set_ylabel("share of cells")
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
-def _envelope(points: Sequence[Point]) -> tuple[list[float], list[float]]:
-    """The fits that are better than every faster one."""
-    x, y, least = [], [], math.inf
-    for point in sorted(points, key=lambda point: point.cpu):
-        if point.distance < 0.999 * least:
-            least = point.distance
-            x.append(point.cpu)
-            y.append(max(point.distance, FLOOR))
-            if least <= FLOOR:
-                break
-    return x, y
+FACTORS = [10.0 ** (k / 40) for k in range(45)]
+
+
+def _profiles(rows: Sequence[Cell]) -> dict[str, list[float]]:
+    """library → its share of cells at each factor; cells that it does not solve count against it."""
+    ratios: dict[str, list[float]] = {}
+    cells = [here for here in by_cell(worst_seeds(rows)).values() if min(row.cpu for row in here) < math.inf]
+    for here in cells:
+        best = min(row.cpu for row in here if row.library != OURS or row.contender == OURS)
+        for library in dict.fromkeys(row.library for row in here):
+            times = [row.cpu for row in here if row.library == library and (library != OURS or row.contender == OURS)]
+            ratios.setdefault(library, []).append(min(times, default=math.inf) / best)
+    return {
+        library: [sum(ratio <= factor for ratio in mine) / len(cells) for factor in FACTORS]
+        for library, mine in ratios.items()
+    }

@@ -1,7 +1,11 @@
-"""What is solved: F(w) = (1/n) Σ loss(<x_i, w>, y_i) + λ r(w), without an intercept; y = ±1, for regression too."""
+"""What is solved: F(W) = (1/n) Σ loss(W'x_i, y_i) + λ r(W), without an intercept.
+
+Every set of a kind is raced on the same objectives: two classes ±1 on l1-logistic, l2-logistic-1/n and squared-hinge;
+regression, its targets standardised, on lasso and ridge; several classes, their numbers from 0, on multinomial-l2 and
+multinomial-l1. Wide text is raced as a regression on its labels too.
+"""
 
 import hashlib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import banditgrad as bg
+from sets import every_set
 
 LASSO_SHARE = 0.01  # of the least λ for which the lasso is zero
 
@@ -28,14 +33,49 @@ def _share_of_largest(X, y):
     return LASSO_SHARE * float(np.abs(X.T @ y).max()) / len(y)
 
 
+def _one_row(X, y):
+    return 1 / len(y)
+
+
 OBJECTIVES = {
     "l1-logistic": Objective("logistic-l1", bg.Logistic(), bg.L1, lambda X, y: 1e-4),
     "l2-logistic": Objective("logistic-l2", bg.Logistic(), bg.SquaredL2, lambda X, y: 1e-4),
-    "l2-logistic-1/n": Objective("logistic-l2", bg.Logistic(), bg.SquaredL2, lambda X, y: 1 / len(y)),
+    "l2-logistic-1/n": Objective("logistic-l2", bg.Logistic(), bg.SquaredL2, _one_row),
     "squared-hinge": Objective("hinge-l2", bg.SquaredHinge(), bg.SquaredL2, lambda X, y: 1e-4),
     "lasso": Objective("squared-l1", bg.Squared(), bg.L1, _share_of_largest),
     "ridge": Objective("squared-l2", bg.Squared(), bg.SquaredL2, lambda X, y: 1e-4),
+    "multinomial-l2": Objective("softmax-l2", bg.Softmax, bg.SquaredL2, _one_row),
+    "multinomial-l1": Objective("softmax-l1", bg.Softmax, bg.L1, lambda X, y: 1e-4),
 }
+TWO_CLASSES = ("l1-logistic", "l2-logistic-1/n", "squared-hinge")
+REGRESSION = ("lasso", "ridge")
+CLASSES = ("multinomial-l2", "multinomial-l1")
+
+RACED = {
+    **dict.fromkeys(("australian", "svmguide1", "mushrooms", "w8a", "ijcnn1", "a9a", "amounts-1"), TWO_CLASSES),
+    **dict.fromkeys(("images", "fashion", "kdd-raw", "kdd-std", "debian-char"), TWO_CLASSES),
+    **dict.fromkeys(("counts-wide", "click-log-wide", "million", "dense"), TWO_CLASSES),
+    **dict.fromkeys(("words", "debian-tfidf"), TWO_CLASSES + REGRESSION),
+    **dict.fromkeys(("abalone", "dear-targets"), REGRESSION),
+    **dict.fromkeys(("digits", "fashion-10", "debian-58"), CLASSES),
+}
+
+
+def load(data: str) -> tuple[Any, np.ndarray]:
+    """Rows, CSR or C-ordered float64, and targets."""
+    X, y = every_set()[data].load()
+    if sp.issparse(X):
+        X = sp.csr_array(X, dtype=np.float64)
+        X.sort_indices()
+        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    else:
+        X = np.ascontiguousarray(X, np.float64)
+    return X, (y - y.mean()) / y.std() if RACED.get(data) == REGRESSION else y
+
+
+def half(task: str) -> str:
+    """Of the data of a task."""
+    return every_set()[task.split()[0]].half
 
 
 def task_name(data: str, objective: str) -> str:
@@ -44,7 +84,7 @@ def task_name(data: str, objective: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One problem of the race: the data (CSR or C-ordered float64) and what to minimise on them."""
+    """One problem of the race: the data and what to minimise on them."""
 
     data: str
     objective: str
@@ -68,6 +108,16 @@ class Task:
         return self.X.shape[1]
 
     @cached_property
+    def loss(self) -> Any:
+        loss = OBJECTIVES[self.objective].loss
+        return loss(int(self.y.max()) + 1) if loss is bg.Softmax else loss
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of W."""
+        return (self.d, self.loss.margins()) if isinstance(self.loss, bg.Softmax) else (self.d,)
+
+    @cached_property
     def strength(self) -> float:
         """λ."""
         return OBJECTIVES[self.objective].strength(self.X, self.y)
@@ -77,12 +127,15 @@ class Task:
         return self.X.nbytes if isinstance(self.X, np.ndarray) else self.X.data.nbytes + self.X.indices.nbytes
 
     def problem(self) -> bg.Problem:
-        objective = OBJECTIVES[self.objective]
-        return bg.Problem(self.X, self.y, objective.loss, objective.penalty(self.strength))
+        return bg.Problem(self.X, self.y, self.loss, OBJECTIVES[self.objective].penalty(self.strength))
 
     def head(self, n: int = 300) -> "Task":
-        """A small task of the same types, to compile on: as many rows of either label, so far as there are."""
-        rows = np.sort(np.concatenate([np.flatnonzero(self.y == label)[: n // 2] for label in (-1.0, 1.0)]))
+        """A small task of the same types, to compile on: as many rows of each label, so far as there are."""
+        labels, number = np.unique(self.y, return_inverse=True)
+        order = np.argsort(number, kind="stable")
+        rank = np.empty(self.n, np.int64)  # of each row among those of its label
+        rank[order] = np.arange(self.n) - np.searchsorted(number[order], number[order])
+        rows = np.flatnonzero(rank < max(1, n // labels.size))[: 4 * n]
         return replace(self, X=self.X[rows], y=self.y[rows])
 
 
@@ -95,58 +148,3 @@ def fingerprint(task: Task) -> str:
     digest.update(task.y.tobytes())
     digest.update(f"{task.kind} {task.strength!r}".encode())
     return digest.hexdigest()
-
-
-def _libsvm(name):
-    def load():
-        data = bg.datasets.load(name)
-        return data.X, data.y
-
-    return load
-
-
-def million(n=1_000_000):
-    """20 entries per row, rows of log-normal length (σ = 1)."""
-    return bg.datasets.make_imbalanced(n, 1000, 20, positive=0.3, tail=1.0, seed=0)
-
-
-def dense(n=50_000, d=4000):
-    """Normal features, rows of length about 1; 5 % of the features matter."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, d))
-    X /= math.sqrt(d)
-    beta = rng.standard_normal(d) * (rng.random(d) < 0.05)
-    score = X @ beta
-    return X, np.where(score + 0.5 * score.std() * rng.standard_normal(n) > 0.0, 1.0, -1.0)
-
-
-def words(n=30_000, d=3000):
-    """Word counts as they are: Zipf's law over d words, and documents of very different length (τ > 500).
-
-    The two classes prefer different words, mildly. The length is log-normal with σ = 1.2 and a median of 30, at most
-    4000.
-    """
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    lengths = np.clip(np.exp(math.log(30.0) + 1.2 * rng.standard_normal(n)), 1, 4000).astype(np.int64)
-    zipf, lean = 1.0 / (np.arange(d) + 5.0), 0.5 * rng.standard_normal(d)
-    indices = np.empty(lengths.sum(), np.int32)
-    ends = np.cumsum(lengths)
-    for label in (-1.0, 1.0):
-        p = zipf * np.exp(label * lean)
-        mine = np.repeat(y == label, lengths)
-        indices[mine] = rng.choice(d, int(mine.sum()), p=p / p.sum())
-    indptr = np.concatenate([[0], ends]).astype(np.int32)
-    X = sp.csr_array((np.ones(indices.size), indices, indptr), shape=(n, d))
-    X.sum_duplicates()
-    return X, y
-
-
-DATA: dict[str, Callable[[], tuple[Any, np.ndarray]]] = {
-    "w8a": _libsvm("w8a"),
-    "ijcnn1": _libsvm("ijcnn1"),
-    "a9a": _libsvm("a9a"),
-    "words": words,
-    "million": million,
-    "dense": dense,
-}

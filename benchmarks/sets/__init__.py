@@ -16,6 +16,7 @@ class DataSet(NamedTuple):
     name: str
     family: str
     load: Callable[[], tuple[Any, np.ndarray]]
+    zoo: bool  # whether benchmarks/zoo.py fits it: not if it is large or has several classes
 
     @property
     def half(self) -> str:
@@ -23,7 +24,8 @@ class DataSet(NamedTuple):
 
 
 SETS: dict[str, DataSet] = {}
-TUNED_BEFORE = ("w8a", "ijcnn1", "a9a")  # constants were chosen on these before there were halves
+# Constants were chosen on these before there were halves.
+TUNED_BEFORE = ("w8a", "ijcnn1", "a9a", "words", "million", "dense")
 
 
 def half(family: str) -> str:
@@ -33,21 +35,27 @@ def half(family: str) -> str:
     return ("tuning", "held-out")[hashlib.sha256(family.encode()).digest()[0] % 2]
 
 
-def data_set(family: str, name: str = "") -> Callable[[Any], Any]:
+def data_set(family: str, name: str = "", zoo: bool = True) -> Callable[[Any], Any]:
     """Decorator: registers a function without arguments as a data set, under its own name unless another is given."""
 
     def register(load: Any) -> Any:
         title = name or load.__name__.replace("_", "-")
         assert title not in SETS, f"two data sets are called {title}"
-        SETS[title] = DataSet(title, family, load)
+        SETS[title] = DataSet(title, family, load, zoo)
         return load
 
     return register
 
 
 @cache
-def all_sets() -> dict[str, DataSet]:
-    """Every data set, by name."""
-    from sets import generated, real  # noqa: F401  # they register themselves
+def every_set() -> dict[str, DataSet]:
+    """By name, those that only the race uses too."""
+    from sets import generated, large, real  # noqa: F401  # they register themselves
 
     return SETS
+
+
+@cache
+def all_sets() -> dict[str, DataSet]:
+    """Those of the zoo, by name."""
+    return {name: data for name, data in every_set().items() if data.zoo}

@@ -129,6 +129,12 @@ def debian_char():
     return sp.csr_array(hashing.transform(debian()[0])), _libraries()
 
 
+@data_set("debian", zoo=False)
+def debian_58():
+    """All sections."""
+    return _tfidf(), np.unique(debian()[1], return_inverse=True)[1].astype(np.float64)
+
+
 # --- Fashion-MNIST ----------------------------------------------------------------------------------------------------
 
 
@@ -149,6 +155,21 @@ def fashion_raw():
     """Grey levels as they are, and every seventh picture."""
     X, y = _fashion()
     return X[::7].astype(np.float32), signs(y[::7] == 6)
+
+
+@data_set("fashion", zoo=False)
+def fashion_10():
+    X, y = _fashion()
+    return X / 255.0, y.astype(np.float64)
+
+
+@data_set("digits", zoo=False)
+def digits():
+    """1797 small pictures that scikit-learn has."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return X / 16.0, y.astype(np.float64)
 
 
 # --- small sets of LIBSVM's collection --------------------------------------------------------------------------------

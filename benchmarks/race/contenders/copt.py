@@ -20,7 +20,7 @@ def compile_off_clock(state):
 
 
 @contender("copt SAGA", {"logistic-l1", "logistic-l2", "squared-l1", "squared-l2"}, ITERATIONS, stochastic=True)
-def saga(task):
+def saga(task, seed):
     import copt.loss
     import copt.penalty
     import copt.utils
@@ -34,7 +34,7 @@ def saga(task):
     alpha = task.strength if penalty == "l2" else 0.0
 
     def fit(passes):
-        np.random.seed(0)  # noqa: NPY002 - where copt draws from
+        np.random.seed(seed)  # noqa: NPY002 - where copt draws from
         arguments = {"step_size": 1.0 / (3.0 * largest), "prox": prox, "alpha": alpha, "tol": 0.0}
         start = np.zeros(task.d)
         return copt.minimize_saga(

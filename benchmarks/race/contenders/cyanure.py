@@ -4,12 +4,15 @@ Its squared hinge has a factor ½, so λ is halved. Passes are the ladder; the d
 out, which only saves it time. One thread.
 """
 
+import numpy as np
 import scipy.sparse as sp
 
 from race.contenders import ITERATIONS, KINDS, contender
 
+LOSSES = {"logistic": "logistic", "hinge": "sqhinge", "softmax": "multiclass-logistic"}
 
-def estimator(task, solver):
+
+def estimator(task, solver, seed):
     from cyanure.estimators import Classifier, Regression
 
     loss, penalty = task.kind.split("-")
@@ -22,25 +25,26 @@ def estimator(task, solver):
         "duality_gap_interval": 1_000_000,
         "n_threads": 1,
         "verbose": False,
-        "random_state": 0,
+        "random_state": seed,
     }
     if loss != "squared":
-        fixed["loss"] = {"logistic": "logistic", "hinge": "sqhinge"}[loss]
+        fixed["loss"] = LOSSES[loss]
     kind = Regression if loss == "squared" else Classifier
     X = sp.csr_matrix(task.X) if sp.issparse(task.X) else task.X
-    return lambda passes: kind(**fixed, max_iter=passes).fit(X, task.y).coef_.ravel()
+    y = task.y.astype(np.int64) if loss == "softmax" else task.y
+    return lambda passes: kind(**fixed, max_iter=passes).fit(X, y).coef_.T.reshape(task.shape)
 
 
 @contender("cyanure auto", KINDS, ITERATIONS, stochastic=True)
-def automatic(task):
-    return estimator(task, "auto")
+def automatic(task, seed):
+    return estimator(task, "auto", seed)
 
 
 @contender("cyanure svrg", KINDS, ITERATIONS, stochastic=True)
-def svrg(task):
-    return estimator(task, "svrg")
+def svrg(task, seed):
+    return estimator(task, "svrg", seed)
 
 
 @contender("cyanure acc-svrg", KINDS, ITERATIONS, stochastic=True)
-def accelerated(task):
-    return estimator(task, "acc-svrg")
+def accelerated(task, seed):
+    return estimator(task, "acc-svrg", seed)

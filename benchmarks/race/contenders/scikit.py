@@ -8,23 +8,27 @@ that stop early are silenced.
 import numpy as np
 import scipy.sparse as sp
 
-from race.contenders import ITERATIONS, ONCE, TOLERANCES, contender
+from race.contenders import ITERATIONS, ONCE, SCALAR, SOFTMAX, TOLERANCES, contender
 
 NEVER = 1e-30  # a tolerance that is not met
 
 
-def logistic(task, solver, **settings):
+def logistic(task, solver, seed=0, **settings):
+    """Multinomial for more than two classes."""
     from sklearn.linear_model import LogisticRegression
 
-    X, fixed = rows(task), {"C": 1.0 / (task.n * task.strength), "fit_intercept": False, "random_state": 0, **settings}
-    fixed |= {"l1_ratio": 1.0 if task.kind == "logistic-l1" else 0.0, "solver": solver}
-    return lambda **effort: LogisticRegression(**fixed, **effort).fit(X, task.y).coef_[0]
+    X, fixed = (
+        rows(task),
+        {"C": 1.0 / (task.n * task.strength), "fit_intercept": False, "random_state": seed, **settings},
+    )
+    fixed |= {"l1_ratio": 1.0 if task.kind.endswith("l1") else 0.0, "solver": solver}
+    return lambda **effort: LogisticRegression(**fixed, **effort).fit(X, task.y).coef_.T.reshape(task.shape)
 
 
-def ridge(task, solver):
+def ridge(task, solver, seed=0):
     from sklearn.linear_model import Ridge
 
-    X, fixed = rows(task), {"alpha": task.n * task.strength, "fit_intercept": False, "random_state": 0}
+    X, fixed = rows(task), {"alpha": task.n * task.strength, "fit_intercept": False, "random_state": seed}
     return lambda **effort: Ridge(solver=solver, **fixed, **effort).fit(X, task.y).coef_
 
 
@@ -41,17 +45,17 @@ def iterations(fit):
     return lambda count: fit(max_iter=count, tol=NEVER)
 
 
-@contender("scikit-learn lbfgs", {"logistic-l2"}, ITERATIONS)
+@contender("scikit-learn lbfgs", {"logistic-l2", "softmax-l2"}, ITERATIONS)
 def lbfgs(task):
     return iterations(logistic(task, "lbfgs"))
 
 
-@contender("scikit-learn newton-cholesky", {"logistic-l2"}, ITERATIONS)
+@contender("scikit-learn newton-cholesky", {"logistic-l2", "softmax-l2"}, ITERATIONS)
 def newton_cholesky(task):
     return iterations(logistic(task, "newton-cholesky"))
 
 
-@contender("scikit-learn newton-cg", {"logistic-l2"}, ITERATIONS)
+@contender("scikit-learn newton-cg", {"logistic-l2", "softmax-l2"}, ITERATIONS)
 def newton_cg(task):
     return iterations(logistic(task, "newton-cg"))
 
@@ -69,26 +73,26 @@ def liblinear(task):
     return lambda tolerance: LinearSVC(**fixed, tol=tolerance).fit(X, task.y).coef_[0]
 
 
-@contender("scikit-learn sag", {"logistic-l2", "squared-l2"}, ITERATIONS, stochastic=True)
-def sag(task):
-    return iterations((logistic if task.kind == "logistic-l2" else ridge)(task, "sag"))
+@contender("scikit-learn sag", {"logistic-l2", "squared-l2", "softmax-l2"}, ITERATIONS, stochastic=True)
+def sag(task, seed):
+    return iterations((ridge if task.kind == "squared-l2" else logistic)(task, "sag", seed))
 
 
-@contender("scikit-learn saga", {"logistic-l1", "logistic-l2", "squared-l2"}, ITERATIONS, stochastic=True)
-def saga(task):
-    return iterations((ridge if task.kind == "squared-l2" else logistic)(task, "saga"))
+@contender("scikit-learn saga", {"logistic-l1", "logistic-l2", "squared-l2"} | SOFTMAX, ITERATIONS, stochastic=True)
+def saga(task, seed):
+    return iterations((ridge if task.kind == "squared-l2" else logistic)(task, "saga", seed))
 
 
-@contender("scikit-learn SGD", {"logistic-l1", "logistic-l2", "hinge-l2", "squared-l1", "squared-l2"}, ITERATIONS, True)
-def sgd(task):
+@contender("scikit-learn SGD", SCALAR, ITERATIONS, stochastic=True)
+def sgd(task, seed):
     """Classification with the "optimal" schedule, its default; regression with "invscaling", its default."""
     from sklearn.linear_model import SGDClassifier, SGDRegressor
 
     loss, penalty = task.kind.split("-")
     kind = SGDRegressor if loss == "squared" else SGDClassifier
     names = {"logistic": "log_loss", "hinge": "squared_hinge", "squared": "squared_error"}
-    fixed = {"loss": names[loss], "penalty": penalty, "alpha": task.strength, "fit_intercept": False, "random_state": 0}
-    X = rows(task)
+    fixed = {"loss": names[loss], "penalty": penalty, "alpha": task.strength, "fit_intercept": False}
+    fixed["random_state"], X = seed, rows(task)
     return lambda count: kind(**fixed, max_iter=count, tol=None).fit(X, task.y).coef_.ravel()
 
 

@@ -7,10 +7,10 @@ It finds its own attributes with numpydoc, which must be installed too.
 
 import scipy.sparse as sp
 
-from race.contenders import ITERATIONS, KINDS, contender
+from race.contenders import ITERATIONS, SCALAR, contender
 
 
-def solver(task, name):
+def solver(task, name, seed):
     import tick.linear_model
     import tick.prox
     import tick.solver
@@ -26,17 +26,17 @@ def solver(task, name):
 
     def fit(passes):
         method = getattr(tick.solver, name)
-        run = method(step=step, tol=0.0, max_iter=passes, record_every=10**9, verbose=False, seed=1)
+        run = method(step=step, tol=0.0, max_iter=passes, record_every=10**9, verbose=False, seed=seed)
         return run.set_model(model).set_prox(prox).solve()
 
     return fit
 
 
-@contender("tick SVRG", KINDS, ITERATIONS, stochastic=True)
-def svrg(task):
-    return solver(task, "SVRG")
+@contender("tick SVRG", SCALAR, ITERATIONS, stochastic=True)
+def svrg(task, seed):
+    return solver(task, "SVRG", seed)
 
 
-@contender("tick SAGA", KINDS, ITERATIONS, stochastic=True)
-def saga(task):
-    return solver(task, "SAGA")
+@contender("tick SAGA", SCALAR, ITERATIONS, stochastic=True)
+def saga(task, seed):
+    return solver(task, "SAGA", seed)
