@@ -32,7 +32,7 @@ from banditgrad.losses import (
 )
 from banditgrad.minimise import History, Progress, Reason, Result, minimise
 from banditgrad.path import Path, path
-from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
+from banditgrad.penalties import L1, Box, ElasticNet, GroupLasso, SparseGroupLasso, SquaredL2, Weighted, Zero
 from banditgrad.problem import Problem
 from banditgrad.samplers import (
     AdaOsmd,
