@@ -86,7 +86,7 @@ def _gap(problem: Any, w: Vector, values: Vector, slopes: Vector, products: Vect
 def _penalty_and_conjugate(problem: Any, w: Vector, gradient: Vector) -> tuple[float, float]:
     """By how much to shrink the slopes, and then λr(w) + (λr)*(-g); infinite without a penalty."""
     if problem.shrinkage is None or np.ndim(problem.shrinkage[0]):
-        return problem.form.conjugate(gradient[: problem.penalised], w[: problem.penalised])  # type: ignore[no-any-return]
+        return problem.form.conjugate(gradient[: problem.penalised], w[: problem.penalised])
     l1, l2 = problem.shrinkage
     g, v = np.abs(gradient[: problem.penalised]), w[: problem.penalised]
     if l2 == 0.0:

@@ -352,7 +352,7 @@ class Problem:
             return None
         strengths = self.penalty.shrinkage()
         if strengths is None or np.ndim(strengths[0]):
-            return strengths  # type: ignore[no-any-return]
+            return strengths
         l1, l2 = strengths
         return float(l1), float(l2)
 

@@ -118,7 +118,8 @@ def form_of(penalty: Any, numbers: int) -> Form | None:
         return Form(np.full(numbers, l1), np.zeros(numbers), lower, upper, groups.members, groups.begins, norms)
     if hasattr(penalty, "bounds"):
         (lower, upper), penalty = penalty.bounds(), penalty.penalty
-    if not has_closed_form(type(penalty)):
+    kind: Any = type(penalty)
+    if not has_closed_form(kind):
         return None
     strengths = penalty.shrinkage()
     if strengths is None:

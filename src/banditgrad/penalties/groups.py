@@ -153,7 +153,7 @@ def as_groups(groups: ArrayLike | Sequence[ArrayLike], who: str) -> Groups:
         labels = np.asarray(groups)
         if labels.ndim != 1 or labels.dtype.kind not in "iu" or labels.size == 0 or labels.min() < 0:
             raise ValueError(
-                f"{who} expects groups as lists of features, or a group's number for each, got {groups!r}."
+                f"{who} expects lists of features, or for each feature its group's number; got {groups!r}."
             )
         lists = [np.flatnonzero(labels == b) for b in np.unique(labels)]
     arrays = [np.asarray(group) for group in lists]

@@ -83,6 +83,6 @@ def expect_subgradients(problem: Any, who: str) -> None:
         )
     if not (hasattr(penalty, "subgradient") or hasattr(penalty, "add_subgradient")):
         raise TypeError(
-            f"{who} steps along sub-gradients, and {type(penalty).__name__} has no add_subgradient(self, w, scale, out, "
-            "d). Use ProxSgd."
+            f"{who} steps along sub-gradients, and {type(penalty).__name__} has no method "
+            "add_subgradient(self, w, scale, out, d). Use ProxSgd."
         )

@@ -5,8 +5,8 @@
 by block coordinate descent (Yuan and Lin 2006), where what is in no group is a block of its own, and steps of Newton's
 method among the coordinates that are free: q is smooth there.
 
-A block moves to its minimiser by proximal steps in the metric of D_j = Σ_k |M_jk| + l2_j over its own coordinates, which
-is above its part of M + l2; for a single coordinate D is that part, and one step is enough.
+A block moves to its minimiser by proximal steps in the metric of D_j = Σ_k |M_jk| + l2_j over its own coordinates,
+which is above its part of M + l2; for a single coordinate D is that part, and one step is enough.
 """
 
 import math
@@ -65,7 +65,7 @@ class Blocks(NamedTuple):
         """‖u_b‖."""
         return np.sqrt(np.add.reduceat(u[self.members] ** 2, self.begins[:-1])) if u.size else u
 
-    def of_members(self, each: Vector) -> Vector:
+    def of_members(self, each: Any) -> Vector:
         """For each coordinate what there is for each block."""
         out = np.empty(self.l1.size)
         out[self.members] = np.repeat(each, np.diff(self.begins))
@@ -114,9 +114,9 @@ def among(blocks: Blocks, chosen: NDArray[np.bool_]) -> tuple[Blocks, Indices]:
     lengths = np.diff(blocks.begins)
     kept = blocks.members[np.repeat(chosen, lengths)]
     working = np.sort(kept)
-    parts = (a[working] for a in (blocks.l1, blocks.l2, blocks.lower, blocks.upper))
+    l1, l2, lower, upper = (a[working] for a in (blocks.l1, blocks.l2, blocks.lower, blocks.upper))
     begins = np.append(0, np.cumsum(lengths[chosen]))
-    return _with_room(*parts, np.searchsorted(working, kept), begins, blocks.norms[chosen]), working
+    return _with_room(l1, l2, lower, upper, np.searchsorted(working, kept), begins, blocks.norms[chosen]), working
 
 
 def asked_to_move(blocks: Blocks, u: Vector, slope: Vector) -> NDArray[np.bool_]:
@@ -340,10 +340,10 @@ def _minimise_block(blocks, b, u):
 
 @inline
 def _is_zero(blocks, b, u):
+    zero = True
     for m in range(blocks.begins[b], blocks.begins[b + 1]):
-        if u[blocks.members[m]] != 0.0:
-            return False
-    return True
+        zero = zero and u[blocks.members[m]] == 0.0
+    return zero
 
 
 @kernel

@@ -225,7 +225,7 @@ class Descent:
         Up to SHORTEST, t is halved until F(w + t v) <= F(w) - DECREASE · t · predicted; at t = 1, it is doubled instead
         while F falls, where that gained more than EXTEND times what was predicted.
         """
-        w, slope, before, t = self.w, self.slope, self.value, 1.0
+        slope, before, t = self.slope, self.value, 1.0
         value = self.subset.evaluate(self._towards(v)) + self.penalty(self._towards(v))
         while not value <= before - DECREASE * t * self.predicted + ROUNDING * abs(before) and t > SHORTEST:
             t *= 0.5

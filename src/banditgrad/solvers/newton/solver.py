@@ -203,8 +203,8 @@ class SampledNewton(Solver):
     or, where samples tell too little, on the pairs of L-BFGS. Sparse rows with `SquaredL2` that are too many for a
     matrix and fewer than 80 times the features begin with sweeps in the dual, in random order; about n rows of them
     count as one pass, too. There is no step size.
-    Takes the package's penalties, and your own that tell their form: see `shrinkage`, `bounds` and `blocks`. Losses with a kink, `Hinge` and
-    `Quantile`, are approached by smoothed ones, down to a billionth of the scale of their residuals.
+    Takes the package's penalties, and your own that tell their form by `shrinkage`, `bounds` or `blocks`. Losses with a
+    kink, `Hinge` and `Quantile`, are approached by smoothed ones, down to a billionth of the scale of their residuals.
     """
 
     @property
