@@ -138,8 +138,8 @@ def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Ve
         rates = np.where(scale > TINY, rate / scale, 0.0)
         shares = memory.by_target / total
         balance = np.where(shares > 0.0, 1.0 / np.sqrt(shares), 1.0)
-    done = np.zeros(d, np.int64)
-    return w.copy(), Scratch(rates, balance, *np.zeros((2, targets)), total, done, problem.margins)
+    room, done = (np.zeros(targets), np.zeros(targets), total), np.zeros(d, np.int64)
+    return w.copy(), Scratch(rates, balance, *room, done, problem.margins)
 
 
 @kernel

@@ -99,7 +99,7 @@ def _expect_separable(penalty: Any) -> None:
     if not hasattr(inner, "prox"):
         what = inner.__name__ if isinstance(inner, type) else type(inner).__name__
         raise TypeError(
-            f"{who} takes penalties of one coordinate at a time, such as L1, SquaredL2 or ElasticNet, and {what} is none. "
+            f"{who} takes penalties of one coordinate at a time, as L1, SquaredL2 or ElasticNet are, and {what} not. "
             "GroupLasso has weights of its own, and no bounds."
         )
 
