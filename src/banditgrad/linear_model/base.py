@@ -179,7 +179,7 @@ class BanditLinearModel(BaseEstimator):
             )
         if self.penalty in GROUPED:
             raise ValueError(
-                f"partial_fit steps feature by feature, and penalty={shown(self.penalty)} takes groups of them. Use fit."
+                f"partial_fit steps feature by feature; penalty={shown(self.penalty)} is one of groups. Use fit."
             )
         for name in ("standardize", "early_stopping"):
             if getattr(self, name):

@@ -78,7 +78,7 @@ def _expect_likelihood(model: Any) -> None:
         )
     if model.penalty in GROUPED or model.positive or model.bounds is not None:
         raise ValueError(
-            f"{kind}: there are no standard errors with groups, which set coefficients to exactly zero, nor with bounds. "
+            f"{kind}: there are no standard errors with groups, which set coefficients to zero, nor with bounds. "
             'Fit the features that were chosen with penalty="l2" or None, on other rows.'
         )
     if model.n_features_in_ >= MOST:

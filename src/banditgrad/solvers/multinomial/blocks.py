@@ -26,6 +26,7 @@ ROUNDS, PRODUCTS = 40, 60  # at most, and of conjugate gradients in one
 MOST_WORKING = 3000  # numbers of a matrix
 ACCURACY = 0.05  # of conjugate gradients
 SHORTEST = 2.0**-10
+STALLED = 10.0  # times the last mapping: steps lead nowhere
 
 
 class Quadratic:
@@ -49,12 +50,13 @@ def minimise_blocks(
     """V, <V, (M + l2) V> and how many products that took; to tol in the norm of the gradient mapping."""
     q, kinks = Quadratic(model, slope, W), blocks._replace(l2=np.zeros_like(blocks.l2))
     blocks.metric[:] = np.broadcast_to(model.curvatures, W.shape).ravel()
-    goal = -1.0
+    goal, before = -1.0, np.inf
     for _ in range(int(ROUNDS * effort)):
         now = proximal_step(MatrixModel(np.zeros((0, 0)), q.r), kinks, q.u)
         goal = tol * now if goal < 0.0 else goal
-        if now <= goal:
+        if now <= goal or now > STALLED * before:
             break
+        before = now
         some, working = among(blocks, asked_to_move(blocks, q.u, q.r))
         if working.size <= MOST_WORKING:
             change, there = np.zeros_like(q.u), q.u[working]

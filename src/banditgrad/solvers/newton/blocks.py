@@ -30,6 +30,8 @@ ROUNDS = 12
 INNER, CLOSE = 50, 1e-3  # proximal steps for one block, up to this part of the first
 LARGEST = 256  # coordinates of a block whose matrix is kept; a larger one takes one step, in a metric by its trace
 SHORTEST = 2.0**-12
+ROUNDING = 1e-15  # relative: nothing moves less
+FAILURES = 2  # of steps of Newton's method, after which rounding hides the rest
 STILL = 1e-300  # instead of 1 / D where that is infinite: nothing moves there but to zero
 
 
@@ -187,12 +189,14 @@ def minimise_in_blocks(
     adds to their matrix and the slope; without it there are sweeps alone."""
     u, order = w.copy(), np.arange(blocks.norms.size)
     _measure_blocks(model, blocks)
-    goal = tol * _violation(model, blocks, u)
+    start = _violation(model, blocks, u)
+    goal = max(tol * start, ROUNDING * float(np.max(np.sqrt(blocks.metric) * np.abs(u), initial=0.0)))
+    failures = 0
     for _ in range(rounds):
-        if _sweep_blocks(model, blocks, goal, SWEEPS, order, u):
+        if _sweep_blocks(model, blocks, goal, SWEEPS, order, u) or failures == FAILURES:
             break
         if solve is not None and multiply is not None:
-            _move_free(model, blocks, u, solve, multiply)
+            failures += not _move_free(model, blocks, u, solve, multiply)
     return u - w
 
 
@@ -226,11 +230,11 @@ def _move_free(
     u: Vector,
     solve: Callable[[Indices, FreeCurvature, Vector], Vector],
     multiply: Callable[[Vector], Vector],
-) -> None:
-    """A step of Newton's method among the free coordinates, as long as q falls."""
+) -> bool:
+    """A step of Newton's method among the free coordinates, as long as q falls; whether it did."""
     free, added, kinks = free_coordinates(blocks, u)
     if not free.size:
-        return
+        return True
     _fill_slopes(model, blocks, u)
     step, before, t = solve(free, added, blocks.slope[free] + kinks), kinks_and_ridges(blocks, u), 1.0
     while t > SHORTEST and np.isfinite(step).all():
@@ -239,8 +243,9 @@ def _move_free(
         if rise + kinks_and_ridges(blocks, u + change) - before < 0.0:
             _shift_all(model, change, u)
             u[:] = blocks.clipped(u)
-            return
+            return True
         t *= 0.25
+    return False
 
 
 @kernel
