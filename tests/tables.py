@@ -14,14 +14,15 @@ PENALTIES = {
 
 
 def structured(d):
-    """Penalties that know which of d features a coordinate is."""
+    """Penalties that know which of d features a coordinate is. Those within others are all elastic nets: what compiled
+    code is made for are classes."""
     factors, groups = np.arange(d) % 3 / 2.0, np.arange(d) // 3
     return {
-        "Weighted(L1)": bg.Weighted(bg.L1(0.03), factors),
-        "Weighted(SquaredL2)": bg.Weighted(bg.SquaredL2(0.05), factors),
+        "Weighted(L1)": bg.Weighted(bg.ElasticNet(0.03, 1.0), factors),
+        "Weighted(SquaredL2)": bg.Weighted(bg.ElasticNet(0.05, 0.0), factors),
         "Weighted(ElasticNet)": bg.Weighted(bg.ElasticNet(0.06, 0.4), factors),
-        "Box": bg.Box(-0.1, np.linspace(0.0, 0.3, d)),
-        "Box(L1)": bg.Box(0.0, penalty=bg.L1(0.01)),
+        "Box": bg.Box(-0.1, np.linspace(0.0, 0.3, d), bg.ElasticNet(0.0)),
+        "Box(L1)": bg.Box(0.0, penalty=bg.ElasticNet(0.01, 1.0)),
         "Box(Weighted)": bg.Box(-0.2, 0.2, bg.Weighted(bg.ElasticNet(0.03, 0.5), factors)),
         "GroupLasso": bg.GroupLasso(groups, 0.03),
         "GroupLasso(weights)": bg.GroupLasso([[0, d - 1], [2, 3]], 0.05, [0.5, 2.0]),

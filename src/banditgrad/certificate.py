@@ -47,7 +47,7 @@ def duality_gap(problem: Any, w: Vector) -> float:
 def _least_gap(problem: Any, w: Vector) -> float:
     """For a loss with kinks: the least gap that the slopes of smoothed losses show."""
     loss, n = problem.loss, problem.n
-    if not can_be_smoothed(loss) or problem.shrinkage == (0.0, 0.0):
+    if not can_be_smoothed(loss) or (problem.form.plain and problem.form.free.all()):
         return math.inf
     values, margins, slopes = np.empty(n), np.empty(n), np.empty(n)
     _terms_and_margins(problem.parts, w, values, margins)

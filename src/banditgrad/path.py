@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from banditgrad.minimise import Result, minimise
-from banditgrad.penalties import Zero, strength_of, with_strength
+from banditgrad.penalties import Box, Form, Zero, strength_of, with_strength
 from banditgrad.problem import Problem
 from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers import Solver
@@ -147,7 +147,7 @@ def alpha_max(problem: Problem) -> float:
     if unit is None:
         raise TypeError(f"alpha_max does not know {type(problem.penalty).__name__}. Give alphas yourself.")
     if unit.has_kinks:
-        largest = unit.least_strength(np.ravel(problem.gradient(null_model(problem)))[: problem.penalised])
+        largest = unit.least_strength(np.ravel(problem.gradient(_free_model(problem, unit)))[: problem.penalised])
     else:
         largest = float(np.mean(problem.smoothness))
     return largest if largest > 0.0 else 1.0
@@ -185,6 +185,15 @@ def null_model(problem: Problem) -> Vector:
         alone = Problem(nothing, targets, problem.loss, Zero(), problem.sample_weight, True, problem.offset)
         w[-1] = minimise(alone, passes=100, tol=1e-10, seed=0).w[-1]
     return w
+
+
+def _free_model(problem: Problem, unit: Form) -> Vector:
+    """With the best coefficients of features that have no penalty, all others zero."""
+    if not unit.free.any():
+        return null_model(problem)
+    room = np.where(unit.free, np.inf, 0.0)
+    bounded = problem.with_penalty(Box(np.maximum(unit.lower, -room), np.minimum(unit.upper, room)))
+    return minimise(bounded, passes=100, tol=1e-10, seed=0).w
 
 
 def _expect_strength(problem: Problem) -> None:

@@ -37,6 +37,13 @@ class Form(NamedTuple):
         return int(self.l1.size)
 
     @property
+    def free(self) -> NDArray[np.bool_]:
+        """The coordinates without a penalty."""
+        free = (self.l1 == 0.0) & (self.l2 == 0.0)
+        free[self.members[np.repeat(self.norms > 0.0, np.diff(self.begins))]] = False
+        return np.asarray(free)
+
+    @property
     def has_kinks(self) -> bool:
         """Whether it sets coordinates to zero."""
         return bool(self.l1.any() or self.norms.any())
