@@ -354,7 +354,7 @@ def test_the_cache_is_stale_when_any_source_changes(tmp_path):
     text = losses.read_text()
     losses.write_text(text.replace("min(max(z - y, -self.delta), self.delta)", "0.5 * (z - y)"))
     assert losses.read_text() != text
-    penalties = tmp_path / "banditgrad" / "penalties.py"
+    penalties = tmp_path / "banditgrad" / "penalties" / "separable.py"
     penalties.write_text(penalties.read_text().replace("class L1", "class Lasso") + "\n\nL1 = Lasso\n")
     after = run_script(script, tmp_path / "cache")
     assert after[:3] == ["1", "0", "1"]

@@ -32,7 +32,7 @@ from banditgrad.losses import (
 )
 from banditgrad.minimise import History, Progress, Reason, Result, minimise
 from banditgrad.path import Path, path
-from banditgrad.penalties import L1, ElasticNet, SquaredL2, Zero
+from banditgrad.penalties import L1, Box, ElasticNet, GroupLasso, SparseGroupLasso, SquaredL2, Weighted, Zero
 from banditgrad.problem import Problem
 from banditgrad.samplers import (
     AdaOsmd,
@@ -68,6 +68,7 @@ __all__ = [
     "AdaOsmd",
     "Auto",
     "Avare",
+    "Box",
     "ComplementaryLogLog",
     "Constant",
     "ElasticNet",
@@ -75,6 +76,7 @@ __all__ = [
     "Euclidean",
     "ForgettingMabs",
     "Gamma",
+    "GroupLasso",
     "Hinge",
     "History",
     "Huber",
@@ -110,6 +112,7 @@ __all__ = [
     "SmoothedQuantile",
     "Softmax",
     "Solver",
+    "SparseGroupLasso",
     "Sqn",
     "Squared",
     "SquaredHinge",
@@ -118,6 +121,7 @@ __all__ = [
     "Tweedie",
     "Uniform",
     "Vrb",
+    "Weighted",
     "Zero",
     "compare",
     "datasets",

@@ -33,7 +33,7 @@ NEVER = 1e4  # less of a margin: no probability is left
 
 def duality_gap(problem: Any, w: Vector) -> float:
     """An upper bound on F(w) - F*; infinite where there is none, as without a penalty."""
-    if problem.shrinkage is None:
+    if problem.form is None or not math.isfinite(problem.form.cost(w[: problem.penalised])):
         return math.inf
     if problem.vector:
         return _vector_gap(problem, w)
@@ -47,7 +47,7 @@ def duality_gap(problem: Any, w: Vector) -> float:
 def _least_gap(problem: Any, w: Vector) -> float:
     """For a loss with kinks: the least gap that the slopes of smoothed losses show."""
     loss, n = problem.loss, problem.n
-    if not (can_be_smoothed(loss) and any(problem.shrinkage)):
+    if not can_be_smoothed(loss) or (problem.form.plain and problem.form.free.all()):
         return math.inf
     values, margins, slopes = np.empty(n), np.empty(n), np.empty(n)
     _terms_and_margins(problem.parts, w, values, margins)
@@ -85,6 +85,8 @@ def _gap(problem: Any, w: Vector, values: Vector, slopes: Vector, products: Vect
 
 def _penalty_and_conjugate(problem: Any, w: Vector, gradient: Vector) -> tuple[float, float]:
     """By how much to shrink the slopes, and then λr(w) + (λr)*(-g); infinite without a penalty."""
+    if problem.shrinkage is None or np.ndim(problem.shrinkage[0]):
+        return problem.form.conjugate(gradient[: problem.penalised], w[: problem.penalised])
     l1, l2 = problem.shrinkage
     g, v = np.abs(gradient[: problem.penalised]), w[: problem.penalised]
     if l2 == 0.0:

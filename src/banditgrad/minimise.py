@@ -172,6 +172,7 @@ def minimise(
     problem.check_rows()
     chosen_solver: Solver = _chosen(solver, Solver, lambda: automatic_solver(problem), make_solver, "solver")
     chosen_solver = _for_margins(chosen_solver, problem) if problem.vector else chosen_solver
+    _expect_penalty(chosen_solver, problem)
     automatic_sampler = Auto if chosen_solver.draws(problem) else Uniform
     chosen_sampler = _resumed(sampler, problem) or _chosen(sampler, Sampler, automatic_sampler, make_sampler, "sampler")
     open_ended = time_limit is not None or tol > 0.0
@@ -208,6 +209,8 @@ class _Run:
         w = np.zeros(problem.dimension) if w0 is None else problem.check_point(w0).copy()
         if not np.isfinite(w).all():
             raise ValueError("w0 has a NaN or an infinity.")
+        if problem.form is not None and not problem.form.plain:
+            w[: problem.penalised] = np.clip(w[: problem.penalised], problem.form.lower, problem.form.upper)
         bounds = problem.gradient_bounds
         sampler_seed, solver_seed = _two_seeds(seed)
         if isinstance(sampler, Sampling):
@@ -362,6 +365,15 @@ def _for_margins(solver: Solver, problem: Problem) -> Solver:
         f"{solver!r} takes losses of one margin, and {problem.loss} has {problem.margins}. Use a solver whose "
         'takes_several_margins is true, as that of all in the package, or "auto".'
     )
+
+
+def _expect_penalty(solver: Solver, problem: Problem) -> None:
+    """A penalty of vectors must not be taken coordinate by coordinate."""
+    if not (hasattr(problem.penalty, "prox") or solver.takes_vector_penalties):
+        raise TypeError(
+            f"{solver!r} takes penalties of one coordinate at a time, and {type(problem.penalty).__name__} is one of "
+            'vectors. Use a solver whose takes_vector_penalties is true, as that of all in the package, or "auto".'
+        )
 
 
 def _check(problem: Any, passes: float, tol: float, time_limit: float | None, record_every: float) -> None:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from banditgrad.minimise import Result, minimise
-from banditgrad.penalties import Zero
+from banditgrad.penalties import Box, Form, Zero, strength_of, with_strength
 from banditgrad.problem import Problem
 from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers import Solver
@@ -126,7 +126,7 @@ class Follower:
         self._seeds = np.random.SeedSequence(seed) if not isinstance(seed, np.random.SeedSequence) else seed
 
     def minimise(self, alpha: float, w0: Vector | None = None, **options: Any) -> Result:
-        problem = self.problem.with_penalty(self.problem.penalty._replace(strength=float(alpha)))
+        problem = self.problem.with_penalty(with_strength(self.problem.penalty, float(alpha)))
         (seed,) = self._seeds.spawn(1)
         start = self.w if w0 is None else w0
         result = minimise(problem, self._solver, self._sampler, seed=seed, w0=start, **(self._options | options))
@@ -137,18 +137,17 @@ class Follower:
 def alpha_max(problem: Problem) -> float:
     """The strongest penalty worth a look.
 
-    With an l1 norm, the least strength at which all coefficients are zero: max_j |∂_j f| there over `l1_ratio`.
+    With an l1 norm, the least strength at which all coefficients are zero: max_j |∂_j f| there over `l1_ratio`. With
+    norms of groups likewise; features without a penalty do not count.
     With a ridge alone none is ever zero; it is the mean of the L_i, which no direction's curvature exceeds, so that
     every coefficient is less than half of what it would be without a penalty.
     """
     _expect_strength(problem)
-    shares = problem.with_penalty(problem.penalty._replace(strength=1.0)).shrinkage
-    if shares is None:
-        raise TypeError(f"alpha_max knows L1, SquaredL2 and ElasticNet, got {problem.penalty!r}. Give alphas yourself.")
-    l1, _ = shares
-    if l1 > 0.0:
-        gradient = np.ravel(problem.gradient(null_model(problem)))[: problem.penalised]
-        largest = float(np.abs(gradient).max(initial=0.0)) / l1
+    unit = problem.with_penalty(with_strength(problem.penalty, 1.0)).form
+    if unit is None:
+        raise TypeError(f"alpha_max does not know {type(problem.penalty).__name__}. Give alphas yourself.")
+    if unit.has_kinks:
+        largest = unit.least_strength(np.ravel(problem.gradient(_free_model(problem, unit)))[: problem.penalised])
     else:
         largest = float(np.mean(problem.smoothness))
     return largest if largest > 0.0 else 1.0
@@ -163,8 +162,8 @@ def alpha_grid(problem: Problem, count: int = COUNT, smallest: float | None = No
         raise ValueError(f"alphas must be at least one, got {count}.")
     largest = alpha_max(problem)
     if smallest is None:
-        l1, _ = problem.with_penalty(problem.penalty._replace(strength=1.0)).shrinkage or (0.0, 0.0)
-        smallest = L1_RANGE if l1 > 0.0 else L2_RANGE
+        unit = problem.with_penalty(with_strength(problem.penalty, 1.0)).form
+        smallest = L1_RANGE if unit is not None and unit.has_kinks else L2_RANGE
     if not 0.0 < smallest < 1.0:
         raise ValueError(f"The smallest alpha over the largest must lie between 0 and 1, got {smallest!r}.")
     return np.asarray(np.geomspace(largest, smallest * largest, count))
@@ -188,9 +187,19 @@ def null_model(problem: Problem) -> Vector:
     return w
 
 
+def _free_model(problem: Problem, unit: Form) -> Vector:
+    """With the best coefficients of features that have no penalty, all others zero."""
+    if not unit.free.any():
+        return null_model(problem)
+    room = np.where(unit.free, np.inf, 0.0)
+    bounded = problem.with_penalty(Box(np.maximum(unit.lower, -room), np.minimum(unit.upper, room)))
+    return minimise(bounded, passes=100, tol=1e-10, seed=0).w
+
+
 def _expect_strength(problem: Problem) -> None:
     penalty = problem.penalty
-    if isinstance(penalty, Zero) or not math.isfinite(getattr(penalty, "strength", math.nan)):
+    strength = None if isinstance(penalty, Zero) else strength_of(penalty)
+    if strength is None or isinstance(getattr(penalty, "penalty", None), Zero) or not math.isfinite(strength):
         raise TypeError(
             f"A path needs a penalty with a strength, got {penalty!r}. Use L1, SquaredL2 or ElasticNet, "
             "or give your own penalty a field of that name."

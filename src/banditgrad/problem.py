@@ -3,7 +3,7 @@
 import copy
 import inspect
 import math
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from banditgrad.local_curvature import local_curvatures
 from banditgrad.losses import Logistic, Loss, VectorLoss, has_kinks, margins_of
 from banditgrad.losses.names import loss_named
 from banditgrad.objective import mean_term
-from banditgrad.penalties import Penalty, Zero
+from banditgrad.penalties import Form, Zero, as_penalty, form_of, has_closed_form
 from banditgrad.rows import add, as_rows, check_in_place, dot, finite_norms, read_only, refuse_masked
 
 Vector = NDArray[np.float64]
@@ -214,13 +214,6 @@ class BoundedDerivatives(NamedTuple):
         return loss.value(z, y), loss.derivative(z, y), self.bound
 
 
-@lru_cache(maxsize=1024)
-def _has_closed_form(kind: Any) -> bool:
-    """Whether the class of a penalty has one; a subclass that changes prox does not inherit it."""
-    prox, shrinkage = (next((c for c in kind.__mro__ if name in vars(c)), None) for name in ("prox", "shrinkage"))
-    return shrinkage is not None and shrinkage is prox
-
-
 def _derivatives(loss: Any) -> Any:
     bound = float(loss.curvature())
     if not hasattr(loss, "second_derivative"):
@@ -229,8 +222,8 @@ def _derivatives(loss: Any) -> Any:
 
 
 # The cached numbers of a `Problem` that depend on its penalty, and on its loss.
-OF_PENALTY = ("_value_at_zero", "_optimality_at_zero")
-OF_LOSS = (*OF_PENALTY, "curvatures", "smoothness", "gradient_bounds", "_column_curvatures")
+OF_PENALTY = ("_value_at_zero", "_optimality_at_zero", "form")
+OF_LOSS = ("_value_at_zero", "_optimality_at_zero", "curvatures", "smoothness", "gradient_bounds", "_column_curvatures")
 
 
 class Parts(NamedTuple):
@@ -283,9 +276,9 @@ class Problem:
         loss = Logistic() if loss is None else loss_named(loss) if isinstance(loss, str) else loss
         self.margins = margins_of(loss)
         self.loss = check_part(loss, VectorLoss if hasattr(loss, "margins") else Loss, "loss", also=traits)
-        self.penalty = check_part(Zero() if penalty is None else penalty, Penalty, "penalty")
         self.fit_intercept = bool(fit_intercept)
         rows, self.n, self.d = as_rows(X, self.fit_intercept)
+        self.penalty = as_penalty(Zero() if penalty is None else penalty, self.d, self.margins)
         targets = read_only(_vector(y, self.n, "y").copy())
         if hasattr(self.loss, "check_targets"):
             self.loss.check_targets(targets)
@@ -321,7 +314,7 @@ class Problem:
         other = copy.copy(self)
         for name in OF_PENALTY:
             vars(other).pop(name, None)
-        other.penalty = check_part(penalty, Penalty, "penalty")
+        other.penalty = as_penalty(penalty, self.d, self.margins)
         return other
 
     @property
@@ -349,13 +342,29 @@ class Problem:
         return w.reshape(self.shape)
 
     @property
-    def shrinkage(self) -> tuple[float, float] | None:
-        """(l1, l2) of a penalty l1 |w| + l2/2 w², which solvers then apply in closed form; None for any other."""
+    def shrinkage(self) -> tuple[Any, Any] | None:
+        """(l1, l2) of a penalty l1 |w| + l2/2 w², which solvers then apply in closed form; None for any other.
+
+        Two numbers, or of `Weighted` two arrays.
+        """
         kind: Any = type(self.penalty)
-        if not _has_closed_form(kind):
+        if not has_closed_form(kind):
             return None
-        l1, l2 = self.penalty.shrinkage()
+        strengths = self.penalty.shrinkage()
+        if strengths is None or np.ndim(strengths[0]):
+            return strengths
+        l1, l2 = strengths
         return float(l1), float(l2)
+
+    @cached_property
+    def form(self) -> Form | None:
+        """What is known of the penalty beyond its proximal step; None of one that does not tell."""
+        return form_of(self.penalty, self.penalised)
+
+    @property
+    def _steps_apart(self) -> bool:
+        """Whether the penalty takes a step for each coordinate."""
+        return hasattr(self.penalty, "prox") or hasattr(self.penalty, "prox_each")
 
     @property
     def bounded_curvature(self) -> bool:
@@ -449,9 +458,9 @@ class Problem:
     def gap(self, w: ArrayLike) -> float:
         """A certificate: F(w) is at most so much above its minimum. The duality gap, at the cost of two passes.
 
-        Infinite where there is none: without a penalty, or with one that is not `L1`, `SquaredL2` or `ElasticNet`; then
-        `optimality` tells. It holds for convex losses that are never negative. For a loss with kinks it is the least
-        that slopes of smoothed ones show.
+        Infinite where there is none: without a penalty, with features that a penalty leaves free and do not bound, and
+        with a penalty of your own that does not tell what it is; then `optimality` tells. It holds for convex losses
+        that are never negative. For a loss with kinks it is the least that slopes of smoothed ones show.
         """
         return duality_gap(self, self.check_point(w))
 
@@ -461,14 +470,20 @@ class Problem:
             √( Σ_j h_j (w_j - u_j)² ),   u_j = prox(w_j - ∂_j f(w) / h_j),   h_j >= ∂²f/∂w_j²
 
         Multiplying a column by a number does not change it, but for the penalty. ∇f(w) is computed unless it is given.
+        With a penalty of your own on vectors that has no `prox_each`, all h_j are the largest.
         For a loss with kinks, whose ∇f need not be small anywhere, it is √(2 gap) unless one is given that is, such as
         that of a smoothed loss.
         """
         w, h = self.check_point(w), self._column_curvatures
+        if not self._steps_apart:
+            h = np.full_like(h, h.max(initial=0.0))
         if has_kinks(self.loss) and gradient is None:
             return math.sqrt(2.0 * self.gap(w))
         moved = w - (self.gradient(w) if gradient is None else np.ravel(gradient)) / h
-        _prox_each(self.penalty, moved, 1.0 / h, self.penalised)
+        if self._steps_apart:
+            _prox_each(self.penalty, moved, 1.0 / h, self.penalised)
+        else:
+            _prox_all(self.penalty, moved, 1.0 / h[0], self.penalised)
         return float(np.linalg.norm(np.sqrt(h) * (w - moved)))
 
     def relative_optimality(
@@ -523,7 +538,8 @@ class Problem:
             _gradient(parts, nothing, nothing)
         _penalty_cost(self.penalty, nothing, 0)
         _prox_all(self.penalty, nothing, 1.0, 0)
-        _prox_each(self.penalty, nothing, nothing, 0)
+        if self._steps_apart:
+            _prox_each(self.penalty, nothing, nothing, 0)
 
     def check_rows(self) -> None:
         """Refuse a large CSR matrix whose indices were changed since, before compiled code trusts them."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from banditgrad._names import look_up, shown
 from banditgrad.losses.names import make_loss
-from banditgrad.penalties import ElasticNet
+from banditgrad.penalties import Box, ElasticNet, GroupLasso, SparseGroupLasso, Weighted
 from banditgrad.samplers import (
     AdaOsmd,
     Auto,
@@ -72,7 +72,9 @@ CLASSIFICATION_LOSSES = ("log_loss", "squared_hinge", "hinge", "modified_huber")
 MULTI_CLASS = ("auto", "multinomial", "ovr")
 LOG_LINK_LOSSES = ("poisson", "gamma", "tweedie")  # of a mean exp(z)
 REGRESSION_LOSSES = ("squared_error", "huber", "quantile", *LOG_LINK_LOSSES)
-PENALTIES = ("l1", "l2", "elasticnet", None)
+GROUPED = ("group_lasso", "sparse_group_lasso")
+WITH_RATIO = ("elasticnet", "sparse_group_lasso")
+PENALTIES = ("l1", "l2", "elasticnet", *GROUPED, None)
 
 
 def make_solver(solver: str | Solver, step_size: str | float = "auto") -> str | Solver:
@@ -99,10 +101,21 @@ def make_sampler(sampler: str | Sampler) -> Sampler:
     return sampler if isinstance(sampler, Sampler) else look_up("sampler", sampler, SAMPLERS, "a Sampler")()
 
 
-def make_penalty(penalty: str | None, alpha: float, l1_ratio: float) -> ElasticNet:
-    """All penalties as elastic nets: compiled loops then serve them all, and their closed forms go by the numbers."""
+def make_penalty(
+    penalty: str | None, alpha: float, l1_ratio: float, factors: Any = None, bounds: Any = None, groups: Any = None
+) -> Any:
+    """Penalties of one coordinate as elastic nets: compiled loops then serve them all, and their closed forms go by the
+    numbers. Perhaps with a factor for each feature and within bounds, a pair of arrays; or those of groups."""
     if penalty not in PENALTIES:
         raise ValueError(f"penalty must be one of {', '.join(map(repr, PENALTIES))}; got {shown(penalty)}.")
-    if penalty is None:
-        return ElasticNet(0.0, 0.0)
-    return ElasticNet(alpha, {"l1": 1.0, "l2": 0.0}.get(penalty, l1_ratio))
+    if (penalty in GROUPED) != (groups is not None):
+        what = "needs groups, lists of features" if penalty in GROUPED else "has no groups; pass one of group_lasso"
+        raise ValueError(f"penalty={shown(penalty)} {what}.")
+    if penalty in GROUPED:
+        if bounds is not None:
+            raise ValueError(f"penalty={shown(penalty)} comes without bounds and positive: pass l1, l2 or elasticnet.")
+        share = l1_ratio if penalty == "sparse_group_lasso" else 0.0
+        return SparseGroupLasso(groups, alpha, share, factors) if share else GroupLasso(groups, alpha, factors)
+    part: Any = ElasticNet(alpha, {"l1": 1.0, "l2": 0.0}.get(penalty, l1_ratio)) if penalty else ElasticNet(0.0, 0.0)
+    part = part if factors is None else Weighted(part, factors)
+    return part if bounds is None else Box(bounds[0], bounds[1], part)

@@ -64,13 +64,15 @@ def default(method: Any) -> Any:
 
 
 def part(cls: Any) -> Any:
-    """Class decorator for banditgrad's own parts: whole numbers become floats (numba would compile twice), then the
-    part's `validate`, if it has one, looks at them."""
+    """Class decorator for banditgrad's own parts: whole numbers become floats (numba would compile twice), the part's
+    `prepared`, if it has one, makes arrays of what else was given, and its `validate` looks at them."""
     make = cls.__new__
 
     @functools.wraps(make)
     def __new__(kind: Any, *args: Any, **kwargs: Any) -> Any:
         self = _with_floats(kind, make(kind, *args, **kwargs))
+        if hasattr(self, "prepared"):
+            self = self.prepared()
         if hasattr(self, "validate"):
             self.validate()
         return self

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from banditgrad.cli import inputs, options, outcome, screen
+from banditgrad.cli import constraints, inputs, options, outcome, screen
 from banditgrad.registry import CLASSIFICATION_LOSSES, MULTI_CLASS, SAMPLERS, SOLVERS
 
 INTERRUPTED = 130
@@ -59,6 +59,11 @@ def fit(
     alphas: Annotated[int, typer.Option("--alphas", min=1, help="How many strengths --cv tries.")] = 30,
     standardize: options.Standardize = False,
     l1_ratio: options.L1Ratio = 0.15,
+    penalty_factor: constraints.Factor = None,
+    non_negative: constraints.NonNegative = False,
+    lower: constraints.Lower = None,
+    upper: constraints.Upper = None,
+    group: constraints.Group = None,
     solver: Annotated[
         str,
         typer.Option(
@@ -153,6 +158,7 @@ def fit(
         "random_state": seed,
         "n_jobs": jobs,
     }
+    settings |= constraints.settings_of(file, penalty, penalty_factor, non_negative, lower, upper, group)
     if balanced and not classify:
         raise typer.BadParameter(f"--balanced is for classes; the loss here is {loss}.")
     if classify:

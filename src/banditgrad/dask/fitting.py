@@ -23,7 +23,7 @@ from banditgrad.dask.rounds import Held, Limits, Run, carry_out, status
 from banditgrad.linear_model.base import by_margin
 from banditgrad.losses import margins_of
 from banditgrad.minimise import Reason
-from banditgrad.registry import make_penalty, make_sampler, make_solver, name_of
+from banditgrad.registry import GROUPED, make_penalty, make_sampler, make_solver, name_of
 from banditgrad.solvers import ProxSvrg
 from banditgrad.solvers.parts.step_size.smoothness import check_step_size
 
@@ -83,10 +83,15 @@ class OnDask:
             del self.feature_names_in_
         return backend, blocks, summaries
 
+    def _penalty_on_dask(self) -> Any:
+        if self.penalty in GROUPED:
+            raise ValueError(f"On Dask penalty is l1, l2, elasticnet or None, got {self.penalty!r}.")
+        return make_penalty(self.penalty, self.alpha, self.l1_ratio)
+
     def _task(self, positive: Any, labels: Any = (), label_weights: Vector | None = None) -> Task:
         return Task(
             loss=self._loss(),
-            penalty=make_penalty(self.penalty, self.alpha, self.l1_ratio),
+            penalty=self._penalty_on_dask(),
             fit_intercept=bool(self.fit_intercept),
             positive=positive,
             labels=np.asarray(labels),

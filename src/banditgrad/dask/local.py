@@ -21,8 +21,9 @@ from banditgrad.objective import full_gradient
 from banditgrad.problem import Problem
 from banditgrad.samplers import Sampler, Sampling
 from banditgrad.solvers.base import BAD_INDEX
-from banditgrad.solvers.parts.iterates.affine import new_iterate, set_out
+from banditgrad.solvers.parts.iterates.affine import set_out
 from banditgrad.solvers.parts.iterates.base import flushed
+from banditgrad.solvers.parts.iterates.choice import new_iterate
 from banditgrad.solvers.parts.minibatch import Minibatch, new_minibatch
 from banditgrad.solvers.parts.step_size.smoothness import SmoothnessRule, first_step, smoothness_rule
 from banditgrad.solvers.parts.variance_reduction import new_table

@@ -31,7 +31,7 @@ from banditgrad.linear_model.variance import VarianceRatio
 from banditgrad.minimise import Progress, Reason, Result, minimise
 from banditgrad.penalties import Zero
 from banditgrad.problem import Problem
-from banditgrad.registry import make_loss, make_penalty, make_sampler, make_solver, name_of
+from banditgrad.registry import GROUPED, make_loss, make_penalty, make_sampler, make_solver, name_of
 from banditgrad.schedules import ShiftedInverseTime
 from banditgrad.solvers import ProxSgd, Sgd, Solver
 
@@ -177,6 +177,10 @@ class BanditLinearModel(BaseEstimator):
                 f'partial_fit steps blindly, which loss="{self.loss}", without a bound on its slope or curvature, does '
                 "not forgive. Use fit."
             )
+        if self.penalty in GROUPED:
+            raise ValueError(
+                f"partial_fit steps feature by feature; penalty={shown(self.penalty)} is one of groups. Use fit."
+            )
         for name in ("standardize", "early_stopping"):
             if getattr(self, name):
                 raise ValueError(f"{name}=True needs all rows at once, which partial_fit never sees. Use fit.")
@@ -221,7 +225,7 @@ class BanditLinearModel(BaseEstimator):
             return self.step_size
         problem = self._problem(X, np.ones(X.shape[0]), weights)  # the labels do not matter
         _, l2 = problem.shrinkage or (0.0, 0.0)
-        mu = l2 or float(self.alpha)
+        mu = float(np.min(l2)) or float(self.alpha)
         return ShiftedInverseTime(2.0 * max(float(problem.smoothness.max()), 1e-300) + mu * seen, mu)
 
     @property
@@ -263,8 +267,26 @@ class BanditLinearModel(BaseEstimator):
     def _scaling(self, X: Any, weights: Vector | None) -> Scaling:
         return learn_scaling(X, weights, bool(self.fit_intercept)) if self.standardize else Scaling()
 
-    def _problem(self, X: Any, target: Vector, weights: Vector | None, offset: Vector | None = None) -> Problem:
-        penalty = make_penalty(self.penalty, self._strength(X.shape[0], weights), self.l1_ratio)
+    def _penalty(self, d: int, strength: float, scaling: Scaling) -> Any:
+        """For d features; bounds are those of coefficients in the columns' own units."""
+        settings = {name: getattr(self, name, None) for name in ("penalty_factor", "positive", "bounds", "groups")}
+        factors, groups = settings["penalty_factor"], settings["groups"]
+        if factors is not None and groups is None:
+            factors = each_feature("penalty_factor", factors, d)
+        bounds = limits(settings["bounds"], bool(settings["positive"]), d)
+        if bounds is not None and scaling.deviation is not None:
+            bounds = (bounds[0] * scaling.deviation, bounds[1] * scaling.deviation)
+        return make_penalty(self.penalty, strength, self.l1_ratio, factors, bounds, groups)
+
+    def _problem(
+        self,
+        X: Any,
+        target: Vector,
+        weights: Vector | None,
+        offset: Vector | None = None,
+        scaling: Scaling = Scaling(),  # noqa: B008  # a tuple, which nobody can change
+    ) -> Problem:
+        penalty = self._penalty(X.shape[1], self._strength(X.shape[0], weights), scaling)
         return Problem(X, target, self._loss(), penalty, weights, self.fit_intercept, offset)
 
     def _run(
@@ -281,7 +303,7 @@ class BanditLinearModel(BaseEstimator):
         held_out: list[HeldOut] = []
         if self.early_stopping and not plan.streams:
             X, targets, weights, offset, held_out = self._hold_out(X, targets, weights, offset)
-        problems = [self._problem(X, target, weights, offset) for target in targets]
+        problems = [self._problem(X, target, weights, offset, scaling) for target in targets]
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(problems)).tolist()
         sampler = make_sampler(self.sampler)
         workers = min(effective_n_jobs(self.n_jobs), len(problems))
@@ -332,8 +354,8 @@ class BanditLinearModel(BaseEstimator):
         """The rows to fit, and the problems of the others, without a penalty."""
         state = check_random_state(self.random_state).randint(2**31 - 1)
         kept, held = split_rows(X.shape[0], self.validation_fraction, self._strata(targets), state)
-        taken = [None if array is None else np.asarray(array)[held] for array in (weights, offset)]
-        others = [self._problem(X[held], target[held], *taken).with_penalty(Zero()) for target in targets]
+        s, o = (None if array is None else np.asarray(array)[held] for array in (weights, offset))
+        others = [self._problem(X[held], target[held], s, o).with_penalty(Zero()) for target in targets]
         weights, offset = (None if array is None else np.asarray(array)[kept] for array in (weights, offset))
         held_out = [HeldOut(each, int(self.n_iter_no_change)) for each in others]
         return X[kept], [target[kept] for target in targets], weights, offset, held_out
@@ -405,6 +427,32 @@ class BanditLinearModel(BaseEstimator):
 def by_margin(solutions: Any) -> Vector:
     """The numbers of each margin in a row: a solution is w, or W with one column per margin."""
     return np.vstack([solution.T for solution in solutions])
+
+
+def each_feature(name: str, values: Any, d: int, missing: float = math.nan) -> Vector:
+    """A number for each feature, from an array or from one number; None is what is said to be missing."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers, one for each feature; got {shown(values)}.") from error
+    array = np.where(np.isnan(array), missing, array)
+    if array.shape not in ((), (d,)) or np.isnan(array).any():
+        got = "a NaN" if np.isnan(array).any() else f"shape {array.shape}"
+        raise ValueError(f"{name} must have one number for each of {d} features, got {got}.")
+    return np.broadcast_to(array, (d,)).copy()
+
+
+def limits(bounds: Any, positive: bool, d: int) -> tuple[Vector, Vector] | None:
+    """Of each coefficient; None where there are none."""
+    if bounds is None and not positive:
+        return None
+    if bounds is not None and not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
+        raise ValueError(f"bounds must be a pair, (lower, upper), got {shown(bounds)}.")
+    lower, upper = (None, None) if bounds is None else bounds
+    low, high = each_feature("bounds", lower, d, -math.inf), each_feature("bounds", upper, d, math.inf)
+    if not (np.all(low <= 0.0) and np.all(high >= 0.0)):
+        raise ValueError(f"bounds must hold zero, lower <= 0 <= upper, got {shown(bounds)}.")
+    return (np.maximum(low, 0.0) if positive else low), high
 
 
 _FLOATS = [np.float64, np.float32]

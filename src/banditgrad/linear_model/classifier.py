@@ -37,14 +37,29 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
     loss : "log_loss", "squared_hinge", "hinge" or "modified_huber"
         log(1 + exp(-y z)); max(0, 1 - y z)², without a factor ½; max(0, 1 - y z); or the second where y z >= -1, and
         -4 y z below.
-    penalty : "l2", "l1", "elasticnet" or None
+    penalty : "l2", "l1", "elasticnet", "group_lasso", "sparse_group_lasso" or None
+        "group_lasso" is alpha Σ_b √d_b ‖w_b‖ over groups b of d_b features, "sparse_group_lasso" is that times
+        1 - l1_ratio and alpha l1_ratio ‖w‖₁.
     alpha : float
         The strength of the penalty.
     C : float or None
         For those used to it, the inverse strength as in ``LogisticRegression``, in place of alpha, which is then
         1 / (C n), n being the sum of all weights where there are some: then the objectives have the same minimiser.
     l1_ratio : float
-        The share of the l1 norm in the elastic net; other penalties do not look at it.
+        The share of the l1 norm in "elasticnet" and "sparse_group_lasso"; other penalties do not look at it.
+    penalty_factor : array of shape (d,) or None
+        By how much the strength of the penalty is multiplied for each feature; 0 leaves one without a penalty. They are
+        taken as they are (glmnet scales its ``penalty.factor``). With groups, one for each group, in place of the
+        square root of its size.
+    positive : bool
+        Whether coefficients must not be negative.
+    bounds : (lower, upper) or None
+        Limits of the coefficients, lower <= 0 <= upper: numbers, arrays with one for each feature, or None for no
+        limit. With standardize, too, they are in the columns' own units.
+    groups : list of lists, array or None
+        For "group_lasso" and "sparse_group_lasso": the features of each group, by their numbers from 0, or for each
+        feature the number of its group. Features of no group are free of their norm. With several classes in one
+        problem a feature stands for its coefficients of all classes.
     solver : str or Solver
         "auto" is "samplednewton", or "proxsvrg" on dense rows with many features whose norms are very unlike, and
         where a step_size is given; "saga", "lsvrg", "s2gd", "sgd", "proxsgd", "sqn"; or an object such as
@@ -127,6 +142,10 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         alpha: float = ALPHA,
         C: float | None = None,
         l1_ratio: float = 0.15,
+        penalty_factor: ArrayLike | None = None,
+        positive: bool = False,
+        bounds: Any = None,
+        groups: Any = None,
         solver: str | Solver = "auto",
         sampler: str | Sampler = "auto",
         step_size: float | str = "auto",
@@ -150,6 +169,10 @@ class BanditClassifier(ClassifierMixin, BanditLinearModel):
         self.alpha = alpha
         self.C = C
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.groups = groups
         self.solver = solver
         self.sampler = sampler
         self.step_size = step_size

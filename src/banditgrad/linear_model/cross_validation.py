@@ -25,7 +25,7 @@ from banditgrad.linear_model.classifier import BanditClassifier, expect_probabil
 from banditgrad.linear_model.regressor import BanditRegressor
 from banditgrad.minimise import Reason
 from banditgrad.path import COUNT, Follower, alpha_grid, decreasing
-from banditgrad.registry import make_solver
+from banditgrad.registry import WITH_RATIO, make_solver
 
 Vector = NDArray[np.float64]
 
@@ -98,7 +98,14 @@ class _Fits:
         self.scaling = model._scaling(X, weights)
         X = self.scaling.apply(X)
         self.followers = [
-            Follower(model._problem(X, target, weights), solver, model.sampler, passes=model.max_iter, tol=tol, seed=s)
+            Follower(
+                model._problem(X, target, weights, scaling=self.scaling),
+                solver,
+                model.sampler,
+                passes=model.max_iter,
+                tol=tol,
+                seed=s,
+            )
             for target, s in zip(model._targets(y), seed.spawn(len(model._targets(y))), strict=True)
         ]
         self.unfinished = 0
@@ -134,7 +141,7 @@ class BanditCV(MetaEstimatorMixin, BaseEstimator):
         """Another like it, that knows the data's features and classes as well."""
         other = clone(model)
         vars(other).update({name: value for name, value in vars(model).items() if name.endswith("_")})
-        return other.set_params(l1_ratio=l1_ratio) if self.penalty == "elasticnet" else other
+        return other.set_params(l1_ratio=l1_ratio) if self.penalty in WITH_RATIO else other
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -151,9 +158,7 @@ class BanditCV(MetaEstimatorMixin, BaseEstimator):
             self.feature_names_in_ = model.feature_names_in_
         given = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         folds = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(X, y))
-        ratios = (
-            np.atleast_1d(self.l1_ratio) if self.penalty == "elasticnet" else np.array([float(self.penalty == "l1")])
-        )
+        ratios = np.atleast_1d(self.l1_ratio) if self.penalty in WITH_RATIO else np.array([float(self.penalty == "l1")])
         models = [self._with_ratio(model, float(ratio)) for ratio in ratios]
         self.paths_ = [self._follow(each, float(r), X, y, given, folds) for each, r in zip(models, ratios, strict=True)]
         self._choose(model, X, y, given)
@@ -264,8 +269,8 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
 
     Parameters
     ----------
-    loss, penalty, solver, sampler, step_size, max_iter, fit_intercept, standardize, multi_class, class_weight,
-    random_state
+    loss, penalty, penalty_factor, positive, bounds, groups, solver, sampler, step_size, max_iter, fit_intercept,
+    standardize, multi_class, class_weight, random_state
         As in `BanditClassifier`.
     alphas : int or list
         How many strengths, at equal ratios from `banditgrad.path.alpha_max` down, or the strengths themselves.
@@ -304,6 +309,10 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
         alphas: int | ArrayLike = COUNT,
         eps: float | None = None,
         l1_ratio: float | Sequence[float] = 0.5,
+        penalty_factor: ArrayLike | None = None,
+        positive: bool = False,
+        bounds: Any = None,
+        groups: Any = None,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
         selection: str = "best",
@@ -325,6 +334,10 @@ class BanditClassifierCV(ClassifierMixin, BanditCV):
         self.alphas = alphas
         self.eps = eps
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.groups = groups
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
@@ -380,6 +393,10 @@ class BanditRegressorCV(RegressorMixin, BanditCV):
         alphas: int | ArrayLike = COUNT,
         eps: float | None = None,
         l1_ratio: float | Sequence[float] = 0.5,
+        penalty_factor: ArrayLike | None = None,
+        positive: bool = False,
+        bounds: Any = None,
+        groups: Any = None,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
         selection: str = "best",
@@ -402,6 +419,10 @@ class BanditRegressorCV(RegressorMixin, BanditCV):
         self.alphas = alphas
         self.eps = eps
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.groups = groups
         self.cv = cv
         self.scoring = scoring
         self.selection = selection

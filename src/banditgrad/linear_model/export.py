@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from banditgrad._files import write_atomically
 from banditgrad._names import shown
-from banditgrad.registry import LOG_LINK_LOSSES
+from banditgrad.registry import GROUPED, LOG_LINK_LOSSES
 
 OPSET, IR_VERSION = 17, 8  # of 2022: whatever runs ONNX today reads them
 
@@ -33,7 +33,8 @@ def to_sklearn(model: Any) -> Any:
 
 
 def _classifier(model: Any) -> Any:
-    penalty = {"penalty": model.penalty, "alpha": model.alpha, "l1_ratio": model.l1_ratio}
+    norm = "l2" if model.penalty in GROUPED else model.penalty  # there are no groups
+    penalty = {"penalty": norm, "alpha": model.alpha, "l1_ratio": model.l1_ratio}
     if model.loss == "log_loss" and (model.classes_.size == 2 or model._is_multinomial):
         return theirs.LogisticRegression()
     return theirs.SGDClassifier(model.loss, **penalty, max_iter=1, tol=None)  # one against the rest, as here
@@ -42,7 +43,7 @@ def _classifier(model: Any) -> Any:
 def _regressor(model: Any) -> Any:
     if model.loss == "squared_error":
         return {
-            None: theirs.LinearRegression,
+            **dict.fromkeys((None, *GROUPED), theirs.LinearRegression),
             "l2": lambda: theirs.Ridge(model.alpha),
             "l1": lambda: theirs.Lasso(model.alpha),
             "elasticnet": lambda: theirs.ElasticNet(model.alpha, l1_ratio=model.l1_ratio),

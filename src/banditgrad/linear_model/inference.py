@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from banditgrad._frames import as_frame
 from banditgrad._names import shown
+from banditgrad.registry import GROUPED
 
 Vector = NDArray[np.float64]
 
@@ -44,6 +45,7 @@ def coefficient_table(
     ridge = np.zeros(design.shape[1])
     if model.penalty is not None:
         ridge[: X.shape[1]] = s.sum() * model._strength(X.shape[0], weights)
+        ridge[: X.shape[1]] *= 1.0 if model.penalty_factor is None else np.asarray(model.penalty_factor, np.float64)
         if model.standardize:
             ridge[: X.shape[1]] *= model._scaling(X, weights).deviation ** 2
     names = [*getattr(model, "feature_names_in_", (f"x{j}" for j in range(X.shape[1])))]
@@ -73,6 +75,11 @@ def _expect_likelihood(model: Any) -> None:
         raise ValueError(
             f"{kind}: an l1 norm sets coefficients to exactly zero, and such have no standard errors. Fit the features "
             'that it chose with penalty="l2" or None, on other rows.'
+        )
+    if model.penalty in GROUPED or model.positive or model.bounds is not None:
+        raise ValueError(
+            f"{kind}: there are no standard errors with groups, which set coefficients to zero, nor with bounds. "
+            'Fit the features that were chosen with penalty="l2" or None, on other rows.'
         )
     if model.n_features_in_ >= MOST:
         raise ValueError(

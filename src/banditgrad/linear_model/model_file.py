@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from banditgrad.linear_model.regressor import BanditRegressor
 
 FORMAT = "banditgrad model"
 # Since 2 there may be an encoding, without which predictions would be wrong; since 3 `multi_class` tells what the
-# coefficients of several classes are: before, those of one against the rest.
-FORMAT_VERSION = 3
+# coefficients of several classes are: before, those of one against the rest; since 4 settings may be lists.
+FORMAT_VERSION = 4
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (BanditClassifier, BanditRegressor)}
 
 Model = BanditClassifier | BanditRegressor
@@ -136,11 +137,18 @@ def _refuse(name: str) -> Any:
 
 
 def _as_python(value: Any) -> Any:
-    """A NumPy scalar as the Python number with the same value."""
-    return value.item() if isinstance(value, np.generic) else value
+    """NumPy's numbers as Python's with the same values, arrays as lists; infinity, which JSON has not, as None."""
+    if isinstance(value, (list, tuple)):
+        return [_as_python(each) for each in value]
+    if isinstance(value, np.ndarray):
+        return _as_python(value.tolist())
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_plain(each) for each in value)
     if isinstance(value, dict):  # class weights; JSON would turn the labels into text
         return False
     return value is None or isinstance(value, (str, bool, int, float))

@@ -28,11 +28,15 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
     loss : "squared_error", "huber", "quantile", "poisson", "gamma" or "tweedie"
         ½ (z - y)²; the same up to |z - y| = epsilon and linear from there; the pinball loss, for a quantile of y; or
         half the deviance of counts, y >= 0, of amounts, y > 0, or of sums of amounts, y >= 0, with mean exp(z).
-    penalty : "l2", "l1", "elasticnet" or None
+    penalty : "l2", "l1", "elasticnet", "group_lasso", "sparse_group_lasso" or None
+        "group_lasso" is alpha Σ_b √d_b ‖w_b‖ over groups b of d_b features, "sparse_group_lasso" is that times
+        1 - l1_ratio and alpha l1_ratio ‖w‖₁.
     alpha : float
         The strength of the penalty.
     l1_ratio : float
-        The share of the l1 norm in the elastic net; other penalties do not look at it.
+        The share of the l1 norm in "elasticnet" and "sparse_group_lasso"; other penalties do not look at it.
+    penalty_factor, positive, bounds, groups
+        As in `BanditClassifier`.
     epsilon : float
         Where Huber's loss becomes linear, in units of y.
     quantile : float
@@ -62,6 +66,10 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         penalty: str | None = "l2",
         alpha: float = ALPHA,
         l1_ratio: float = 0.15,
+        penalty_factor: ArrayLike | None = None,
+        positive: bool = False,
+        bounds: Any = None,
+        groups: Any = None,
         epsilon: float = 0.1,
         quantile: float = 0.5,
         power: float = 1.5,
@@ -85,6 +93,10 @@ class BanditRegressor(RegressorMixin, BanditLinearModel):
         self.penalty = penalty
         self.alpha = alpha
         self.l1_ratio = l1_ratio
+        self.penalty_factor = penalty_factor
+        self.positive = positive
+        self.bounds = bounds
+        self.groups = groups
         self.epsilon = epsilon
         self.quantile = quantile
         self.power = power

@@ -47,6 +47,7 @@ class Scratch(NamedTuple):
     slope: Vector
     total: Vector  # one number: Σ ‖g‖²
     done: NDArray[np.int64]  # steps of this call that a feature has made
+    together: int  # numbers that a penalty knows for each feature: one, or where the targets are one problem one each
 
 
 @bridge
@@ -137,7 +138,8 @@ def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Ve
         rates = np.where(scale > TINY, rate / scale, 0.0)
         shares = memory.by_target / total
         balance = np.where(shares > 0.0, 1.0 / np.sqrt(shares), 1.0)
-    return w.copy(), Scratch(rates, balance, np.zeros(targets), np.zeros(targets), total, np.zeros(d, np.int64))
+    room, done = (np.zeros(targets), np.zeros(targets), total), np.zeros(d, np.int64)
+    return w.copy(), Scratch(rates, balance, *room, done, problem.margins)
 
 
 @kernel
@@ -200,12 +202,12 @@ def _catch_up(penalty, w, j, now, scratch):
     """The penalty's part of the steps that feature j has missed."""
     missed = scratch.rate[j] * (now - scratch.done[j])
     scratch.done[j] = now
-    balance = scratch.balance
+    balance, together = scratch.balance, scratch.together
     if balance.size == 1:
         w[j, 0] = penalty.prox(w[j, 0], missed * balance[0], j)
     else:
         for k in range(balance.size):
-            w[j, k] = penalty.prox(w[j, k], missed * balance[k], j)
+            w[j, k] = penalty.prox(w[j, k], missed * balance[k], j * together + k % together)
 
 
 @inline

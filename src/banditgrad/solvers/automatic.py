@@ -24,11 +24,11 @@ def automatic_solver(problem: Any) -> Solver:
     loss = problem.loss
     if problem.vector:
         curved = hasattr(loss, "curve_product") and hasattr(loss, "curve_parts")
-        return SampledNewton() if curved and problem.shrinkage is not None else ProxSvrg()
+        return SampledNewton() if curved and problem.form is not None else ProxSvrg()
     kinked = has_kinks(loss)
     if kinked and not can_be_smoothed(loss):
         return ProxSgd()
-    if problem.shrinkage is None or not (kinked or hasattr(loss, "second_derivative")):
+    if problem.form is None or not (kinked or hasattr(loss, "second_derivative")):
         return ProxSvrg()
     if not isinstance(problem.parts.rows, Dense) or Costs(problem).matrix_pays():
         return SampledNewton()

@@ -33,6 +33,11 @@ class Solver(ABC):
         """Whether it can do with losses of several margins."""
         return False
 
+    @property
+    def takes_vector_penalties(self) -> bool:
+        """Whether it can do with penalties that are no sum over coordinates, as `GroupLasso`."""
+        return False
+
     def rows_per_step(self, problem: Any) -> int:
         """How many rows one step looks at: passes are counted by it."""
         return self.batch_size
@@ -67,3 +72,17 @@ class Solver(ABC):
     def feedback(self, problem: Any, state: Any) -> NDArray[np.float64]:
         """The a_i of the solver's estimator as of now, equation (9): of plain SGD at the iterate unless overridden."""
         return np.asarray((problem.gradient_norms(self.iterate(problem, state)) / problem.n) ** 2)
+
+
+def expect_subgradients(problem: Any, who: str) -> None:
+    """Of a solver that makes no proximal steps."""
+    penalty = problem.penalty
+    if hasattr(penalty, "bounds"):
+        raise TypeError(
+            f"{who} steps along sub-gradients, which would leave the bounds of {type(penalty).__name__}. Use ProxSgd."
+        )
+    if not (hasattr(penalty, "subgradient") or hasattr(penalty, "add_subgradient")):
+        raise TypeError(
+            f"{who} steps along sub-gradients, and {type(penalty).__name__} has no method "
+            "add_subgradient(self, w, scale, out, d). Use ProxSgd."
+        )

@@ -15,7 +15,8 @@ from banditgrad.geometries import Euclidean, PNorm
 from banditgrad.penalties import L1, Zero
 from banditgrad.solvers.base import BAD_INDEX, Solver
 from banditgrad.solvers.parts.iterates.base import flushed
-from banditgrad.solvers.parts.iterates.proximal import Eager, new_eager, new_proximal
+from banditgrad.solvers.parts.iterates.choice import new_proximal
+from banditgrad.solvers.parts.iterates.proximal import Eager, new_eager
 from banditgrad.solvers.parts.minibatch import (
     Minibatch,
     add_estimate,
@@ -71,6 +72,10 @@ class ProxSgd(Solver):
 
     @property
     def takes_several_margins(self) -> bool:
+        return True
+
+    @property
+    def takes_vector_penalties(self) -> bool:
         return True
 
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> ProxSgdState | PNormState:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import kernel
-from banditgrad.solvers.base import BAD_INDEX, Solver
+from banditgrad.solvers.base import BAD_INDEX, Solver, expect_subgradients
 from banditgrad.solvers.parts.iterates.base import flushed
-from banditgrad.solvers.parts.iterates.subgradient import new_subgradient
+from banditgrad.solvers.parts.iterates.choice import new_subgradient
 from banditgrad.solvers.parts.minibatch import (
     Minibatch,
     check_batch_size,
@@ -57,8 +57,13 @@ class Sgd(Solver):
     def takes_several_margins(self) -> bool:
         return True
 
+    @property
+    def takes_vector_penalties(self) -> bool:
+        return True
+
     def start(self, problem: Any, w: NDArray[np.float64], seed: Any) -> SgdState:
-        _, l2 = problem.shrinkage or (0.0, 0.0)
+        expect_subgradients(problem, "Sgd")
+        l2 = float(np.max((problem.shrinkage or (0.0, 0.0))[1], initial=0.0))
         rule = schedule_or_distance(
             problem, self.step_size, w, self.batch_size, longest=0.5 / l2 if l2 > 0.0 else math.inf
         )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import inline, kernel
 from banditgrad._random import new_stream, uniform_index
-from banditgrad.solvers.base import BAD_INDEX, Solver
+from banditgrad.solvers.base import BAD_INDEX, Solver, expect_subgradients
 from banditgrad.solvers.parts.iterates.proximal import Eager, new_eager
 from banditgrad.solvers.parts.minibatch import (
     Minibatch,
@@ -59,7 +59,7 @@ class SqnState(NamedTuple):
     stream: NDArray[np.uint64]
     hessian_rows: int
     every: int
-    l2: float
+    l2: Vector  # of each coordinate that is penalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +98,13 @@ class Sqn(Solver):
     def takes_several_margins(self) -> bool:
         return True
 
+    @property
+    def takes_vector_penalties(self) -> bool:
+        return True
+
     def start(self, problem: Any, w: Vector, seed: Any) -> SqnState:
         d, m = w.size, int(self.memory)
+        expect_subgradients(problem, "Sqn")
         _, l2 = problem.shrinkage or (0.0, 0.0)
         pairs = SecantPairs(np.zeros((m, d)), np.zeros((m, d)), np.zeros(m), np.zeros(m), np.zeros(1, RING))
         return SqnState(
@@ -114,7 +119,7 @@ class Sqn(Solver):
             stream=new_stream(seed),
             hessian_rows=int(self.hessian_batch_size),
             every=int(self.every),
-            l2=l2,
+            l2=np.broadcast_to(np.asarray(l2), problem.penalised).copy(),
         )
 
     def advance(self, problem: Any, state: SqnState, sampler: Any, steps: int) -> int:
@@ -203,7 +208,7 @@ def _learn_pair(parts, state):
     ring.kept = min(ring.kept, pairs.inverse.size - 1)  # the oldest pair makes room
     for j in range(d):
         s[k, j] = means[0, j] - means[1, j]
-        y[k, j] = state.l2 * s[k, j] if j < state.iterate.penalised else 0.0
+        y[k, j] = state.l2[j] * s[k, j] if j < state.iterate.penalised else 0.0
     _hessian_times(parts, state, means[0], s[k], y[k])
     product = _inner(s, k, y[k])
     if product > FLATTEST * math.sqrt(_squares(s, k) * _squares(y, k)):

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from banditgrad import margins
 from banditgrad.rows import Dense
+from banditgrad.solvers.multinomial.blocks import minimise_blocks
 from banditgrad.solvers.multinomial.look import Curvature, Look
 from banditgrad.solvers.multinomial.matrix import hessian_among
-from banditgrad.solvers.multinomial.model import Model, minimise_model
+from banditgrad.solvers.multinomial.model import Found, Model, minimise_model
 from banditgrad.solvers.multinomial.preconditioner import Preconditioner
+from banditgrad.solvers.newton.blocks import new_blocks
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -54,9 +56,8 @@ class Descent:
     def __init__(
         self, problem: Any, look: Look, W: Matrix, stream: np.random.Generator, *, sampled: bool, hold: float = 0.0
     ) -> None:
-        l1, l2 = problem.shrinkage
-        penalised = (np.arange(len(W)) < problem.d)[:, None]
-        self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
+        form = problem.form
+        self.l1, self.l2 = _of_rows(form.l1, problem), _of_rows(form.l2, problem)
         self._look, self._stream = look, stream
         self.W, self.predicted, self.kept, self.settled = W, np.inf, 1.0, False
         self._promises, self._idle, self._lost, self._effort = deque[float](maxlen=2), 0, 0.0, 1.0
@@ -69,13 +70,14 @@ class Descent:
         entries = look.rows.matrix.size if isinstance(look.rows, Dense) else look.rows.data.size
         self._cost = 4.0 * max(entries, look.size) * problem.margins  # of a look, in multiply-adds
         self.share = SHARE if sampled and self._cost > CHEAP else 1.0
-        self.balanced = _sum_to_zero(look.slopes)
-        if self.balanced and not l1 and W.any():
+        self.balanced = self.l2.shape[1] == 1 and _sum_to_zero(look.slopes)
+        if self.balanced and form.plain and not self.l1.any() and W.any():
             self.W = W - W.mean(axis=1, keepdims=True)  # the same margins but for a number, and the least ridge
             look.at(self.W)
             look.see_gradient()
         if hold > 0.0:
             self.l2 = self.l2 + hold * _ridge_of_rare(look)
+        self._blocks = None if form.plain else new_blocks(form, np.broadcast_to(self.l2, W.shape).ravel())
         self.value = look.value + self.penalty(self.W)
 
     @property
@@ -88,13 +90,19 @@ class Descent:
         return np.asarray(norms**2 * norms2)
 
     def penalty(self, W: Matrix) -> float:
-        return float(np.sum(self.l1 * np.abs(W)) + 0.5 * np.vdot(self.l2 * W, W))
+        norms = 0.0 if self._blocks is None else self._blocks.cost(W.ravel())
+        return norms + float(np.sum(self.l1 * np.abs(W)) + 0.5 * np.vdot(self.l2 * W, W))
+
+    def _towards(self, V: Matrix, t: float = 1.0) -> Matrix:
+        """W + t V."""
+        W = self.W + V if t == 1.0 else self.W + t * V
+        return W if self._blocks is None or t > 1.0 else self._blocks.clipped(W.ravel()).reshape(W.shape)
 
     def step(self) -> None:
         before, scale = self.predicted, abs(self.value)
         tol = self._accuracy()
         V, curve, exact = self._model(tol)
-        shed = self.penalty(self.W) - self.penalty(self.W + V)
+        shed = self.penalty(self.W) - self.penalty(self._towards(V))
         self.predicted = shed - float(np.vdot(self.gradient, V)) - 0.5 * curve
         if not np.isfinite(self.predicted):
             V, self.predicted = np.zeros_like(V), 0.0
@@ -147,7 +155,7 @@ class Descent:
         curvature = curvature._replace(added=self._caution * self._most_curved)
         held = np.maximum(self.l2 + lacking, 0.0)
         if self._preconditioner is None:
-            matrices = not (self.l1.any() or (self._far and self._cost > CHEAP))
+            matrices = not (self.l1.any() or self._blocks is not None or (self._far and self._cost > CHEAP))
             self._preconditioner = Preconditioner(curvature, held, self._cost, self._stream, matrices=matrices)
         preconditioner = self._preconditioner
 
@@ -163,7 +171,10 @@ class Descent:
 
         model = Model(among, product, preconditioner, preconditioner.curvatures, self.balanced)
         slope = self.gradient + self.l2 * self.W
-        found = minimise_model(model, slope, self.W, self.l1, self.l2, tol, self._effort)
+        if self._blocks is None:
+            found = minimise_model(model, slope, self.W, self.l1, self.l2, tol, self._effort)
+        else:
+            found = Found(*minimise_blocks(model, slope, self.W, self._blocks, tol, self._effort))
         self._judge_preconditioner(found.products)
         return found.V, found.curve - float(np.vdot(self.l2 * found.V, found.V)), exact
 
@@ -177,10 +188,10 @@ class Descent:
     def _search(self, V: Matrix) -> None:
         """Go to W + V, or as far towards it as F falls; what F cannot tell from rounding is let through."""
         look, before, t = self._look, self.value, 1.0
-        value = look.at(self.W + V) + self.penalty(self.W + V)
+        value = look.at(self._towards(V)) + self.penalty(self._towards(V))
         while not self._falls(value, before, t) and t > SHORTEST:
             t *= 0.5
-            value = look.stretch(0.5) + self.penalty(self.W + t * V)
+            value = look.stretch(0.5) + self.penalty(self._towards(V, t))
         if t == 1.0 and before - value > EXTEND * max(self.predicted, ROUNDING * abs(before)):
             t, value = self._extend(V, value)
         if t <= SHORTEST:
@@ -188,7 +199,7 @@ class Descent:
             look.at(self.W)
             value = look.value + self.penalty(self.W)
             self._beware()
-        self.W, self.value = self.W + t * V, value
+        self.W, self.value = self._towards(V, t), value
         self.kept = (before - value) / self.predicted if self.predicted > 0.0 else 1.0
         look.see_gradient()
         if self.kept < BAD:
@@ -200,7 +211,7 @@ class Descent:
         """The t > 1 up to which F falls, by doubling: a loss that levels off is straight where the model curves."""
         t = 1.0
         while t < 1.0 / SHORTEST:
-            further = self._look.stretch(2.0) + self.penalty(self.W + 2.0 * t * V)
+            further = self._look.stretch(2.0) + self.penalty(self._towards(V, 2.0 * t))
             if not further < value:
                 self._look.stretch(0.5)
                 break
@@ -231,6 +242,13 @@ def sample_rows(look: Look, share: float, stream: np.random.Generator) -> tuple[
     seen = np.zeros_like(total)
     margins.add_squares_transposed(sample.rows, (trace[chosen] * factors)[:, None], seen)
     return sample, np.maximum(total - seen, 0.0) / look.gradient.shape[1]
+
+
+def _of_rows(values: Vector, problem: Any) -> Matrix:
+    """For each row of W, or where they differ within rows for each number."""
+    W = np.zeros(problem.shape)
+    W[: problem.d] = values.reshape(problem.d, -1)
+    return W[:, :1].copy() if (W[:, :1] == W).all() else W
 
 
 def _sum_to_zero(slopes: Matrix) -> bool:

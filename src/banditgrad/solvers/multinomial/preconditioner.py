@@ -43,7 +43,7 @@ class Preconditioner:
             for k in range(width):
                 gram = _gram(curvature.rows, h[:, k], (PLENTY if work <= SMALL else ENOUGH) * p, p, stream)
                 lacking = np.maximum(self.diagonal[:, k] - np.diag(gram), 0.0)
-                self._factors.append(_factor(gram, lacking + held[:, 0]))
+                self._factors.append(_factor(gram, lacking + held[:, min(k, held.shape[1] - 1)]))
 
     @property
     def matrices(self) -> bool:

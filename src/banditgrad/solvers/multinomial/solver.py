@@ -16,6 +16,7 @@ from banditgrad import margins
 from banditgrad.solvers.base import Known, Solver
 from banditgrad.solvers.multinomial.descent import Descent
 from banditgrad.solvers.multinomial.look import Look, take
+from banditgrad.solvers.newton.blocks import expect_form
 from banditgrad.solvers.newton.quadratic import one_blas_thread
 
 Vector = NDArray[np.float64]
@@ -40,12 +41,16 @@ class State:
 class MultinomialNewton(Solver):
     """`SampledNewton` for losses of several margins, which takes its place there. One step counts as one pass.
 
-    Takes penalties with a closed form, `Zero`, `L1`, `SquaredL2` and `ElasticNet`, and losses that offer
+    Takes the package's penalties, and your own that tell their form, and losses that offer
     `curve_product` and `curve_parts`.
     """
 
     @property
     def takes_several_margins(self) -> bool:
+        return True
+
+    @property
+    def takes_vector_penalties(self) -> bool:
         return True
 
     def rows_per_step(self, problem: Any) -> int:
@@ -58,9 +63,7 @@ class MultinomialNewton(Solver):
         loss = type(problem.loss).__name__
         if not problem.vector:
             raise TypeError(f"MultinomialNewton takes losses of several margins, got {loss}. Use SampledNewton.")
-        if problem.shrinkage is None:
-            who = type(problem.penalty).__name__
-            raise TypeError(f"Newton's method for {loss} takes Zero, L1, SquaredL2 and ElasticNet, got {who}.")
+        expect_form(problem, f"Newton's method for {loss}")
         if not (hasattr(problem.loss, "curve_product") and hasattr(problem.loss, "curve_parts")):
             raise TypeError(f"Newton's method asks {loss} for curve_product and curve_parts, which it does not have.")
         return State(problem, problem.shaped(w), seed)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import bridge, kernel
 from banditgrad._random import shuffle
 from banditgrad.rows import Dense
+from banditgrad.solvers.newton.blocks import Blocks, FreeCurvature, among, asked_to_move, minimise_in_blocks
 from banditgrad.solvers.newton.matrix_free import HessianRows, conjugate_gradients
 from banditgrad.solvers.newton.quadratic import descend_coordinates, stopped_at_zero
 from banditgrad.solvers.newton.subset import AHEAD, RowSubset
@@ -59,6 +60,20 @@ class ColumnModel(NamedTuple):
         for k in range(self.indptr[j], self.indptr[j + 1]):
             self.t[self.indices[k]] += change * self.data[k]
 
+    def model_entry(self, j, k):
+        """M_jk."""
+        a, b, total = self.indptr[j], self.indptr[k], self.ridge[j] if j == k else 0.0
+        while a < self.indptr[j + 1] and b < self.indptr[k + 1]:
+            if self.indices[a] == self.indices[b]:
+                total += self.data[a] * self.data[b]
+                a += 1
+                b += 1
+            elif self.indices[a] < self.indices[b]:
+                a += 1
+            else:
+                b += 1
+        return total
+
 
 class HessianColumns(HessianRows):
     """An estimate of the Hessian of a subset of rows, as the columns of the rows that were sampled."""
@@ -87,11 +102,9 @@ class HessianColumns(HessianRows):
     def minimise(self, gradient: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> tuple[Vector, float]:
         """v = argmin <∇f, v> + ½ <v, M v> + l1 |w + v| + (l2/2) ‖w + v‖², to √tol, and <v, M v>."""
         working = np.flatnonzero((w != 0.0) | (np.abs(gradient) > l1))
-        indptr, indices, data = _columns(self.subset.parts.rows, self._chosen, self._scales, working, w.size)
-        squares = np.add.reduceat(np.append(data**2, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
-        ridge = np.maximum(self.diagonal[working] - squares, 0.0) if self.diagonal.size else np.zeros(squares.size)
-        u, t, l1, l2 = w[working], np.zeros(self._chosen.size), l1[working], l2[working]
-        model = ColumnModel(indptr, indices, data, gradient[working], w[working], squares, ridge, t, self._stream)
+        model = self._model_among(working, gradient, w)
+        indptr, indices, data, squares, ridge, t = *model[:3], model.squares, model.ridge, model.t
+        u, l1, l2 = w[working], l1[working], l2[working]
         order, goal = np.arange(u.size), math.sqrt(tol) / self.effort
         for left in range(int(math.log2(self.effort)), -1, -1):
             if descend_coordinates(model, squares + ridge, l1, l2, goal, SWEEPS, order, u) or left == 0:
@@ -100,6 +113,33 @@ class HessianColumns(HessianRows):
         v = np.zeros_like(w)
         v[working] = u - w[working]
         return v, float(t @ t + ridge @ (v[working] ** 2))
+
+    def minimise_in_blocks(self, gradient: Vector, w: Vector, blocks: Blocks, tol: float) -> tuple[Vector, float]:
+        """Likewise with bounds or groups."""
+        some, working = among(blocks, asked_to_move(blocks, w, gradient))
+        model = self._model_among(working, gradient, w)
+        A = sp.csc_array((model.data, model.indices, model.indptr), shape=(model.t.size, working.size))
+
+        def solve(free: Indices, added: FreeCurvature, slope: Vector) -> Vector:
+            part, ridge = A[:, free], model.ridge[free]
+            weight = model.squares[free] + ridge + added.diagonal
+            weight = np.where(weight > 0.0, weight, 1.0)
+            product = lambda p: part.T @ (part @ p) + ridge * p + added.times(p)  # noqa: E731
+            return conjugate_gradients(product, weight, -slope, ACCURACY, PRODUCTS)[0]
+
+        v, rounds = np.zeros_like(w), 2 + int(math.log2(self.effort))
+        v[working] = minimise_in_blocks(
+            model, w[working], some, math.sqrt(tol) / self.effort, solve, lambda p: A.T @ (A @ p) + model.ridge * p,
+            rounds,
+        )  # fmt: skip
+        return v, float(model.t @ model.t + model.ridge @ (v[working] ** 2))
+
+    def _model_among(self, working: Indices, gradient: Vector, w: Vector) -> ColumnModel:
+        indptr, indices, data = _columns(self.subset.parts.rows, self._chosen, self._scales, working, w.size)
+        squares = np.add.reduceat(np.append(data**2, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
+        ridge = np.maximum(self.diagonal[working] - squares, 0.0) if self.diagonal.size else np.zeros(squares.size)
+        t = np.zeros(self._chosen.size)
+        return ColumnModel(indptr, indices, data, gradient[working], w[working], squares, ridge, t, self._stream)
 
 
 def _columns(

@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from banditgrad.penalties import ElasticNet
+from banditgrad.penalties import ElasticNet, strength_of, with_strength
 from banditgrad.solvers.newton.descent import Descent
 
 Vector = NDArray[np.float64]
@@ -104,10 +104,15 @@ class Strengths(Continuation):
     @staticmethod
     def suits(problem: Any, descent: Descent) -> bool:
         """Whether there are rows on which the loss is straight, and no other path."""
-        return not (hasattr(problem.loss, "smoothed") or descent.subset.second_derivatives.all())
+        if hasattr(problem.loss, "smoothed") or descent.subset.second_derivatives.all():
+            return False
+        return problem.shrinkage is not None or bool(strength_of(problem.penalty))
 
     def _easier(self, level: float) -> Any:
-        l1, l2 = self._problem.shrinkage
+        shrinkage, penalty = self._problem.shrinkage, self._problem.penalty
+        if shrinkage is None or np.ndim(shrinkage[0]):
+            return self._problem.with_penalty(with_strength(penalty, level * strength_of(penalty)))
+        l1, l2 = shrinkage
         return self._problem.with_penalty(ElasticNet(level * (l1 + l2), l1 / (l1 + l2)))
 
     def _weight(self, descent: Descent) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad.solvers.newton.blocks import Blocks, new_blocks
 from banditgrad.solvers.newton.hessian import HessianMatrix
 from banditgrad.solvers.newton.lbfgs import LBFGS
 from banditgrad.solvers.newton.subset import RowSubset
@@ -50,9 +51,8 @@ class Descent:
         With `ridge`, F has an l2 norm more, for coordinate j of strength ridge · Σ_k h_k e_k / m times the mean square
         of the entries of column j, for m rows with e_k entries and the second derivative h_k at this w.
         """
-        l1, l2 = problem.shrinkage
-        penalised = np.arange(w.size) < problem.d
-        self.l1, self.l2 = np.where(penalised, l1, 0.0), np.where(penalised, l2, 0.0)
+        self.l1, self.l2, form = np.zeros(w.size), np.zeros(w.size), problem.form
+        self.l1[: problem.d], self.l2[: problem.d] = form.l1, form.l2
         self._problem, self.subset, self.hessian, self.share, self._full = problem, subset, hessian, share, full
         if share < 1.0:
             subset.diagonal = np.zeros(w.size)
@@ -62,6 +62,7 @@ class Descent:
         subset.evaluate(w)
         if ridge > 0.0:
             self.l2 += ridge * subset.entry_curvatures() / subset.size
+        self.blocks = None if form.plain else new_blocks(form, self.l2)
         self.value = subset.value + self.penalty(w)
 
     @property
@@ -86,7 +87,13 @@ class Descent:
 
     def penalty(self, w: Vector) -> float:
         """λ r(w)."""
-        return float(self.l1 @ np.abs(w) + 0.5 * (self.l2 * w) @ w)
+        norms = 0.0 if self.blocks is None else self.blocks.cost(w)
+        return norms + float(self.l1 @ np.abs(w) + 0.5 * (self.l2 * w) @ w)
+
+    def _towards(self, v: Vector, t: float = 1.0) -> Vector:
+        """w + t v."""
+        w = self.w + t * v if t != 1.0 else self.w + v
+        return w if self.blocks is None or t > 1.0 else self.blocks.clipped(w)
 
     def step_as_predicted(self, tol: float) -> None:
         """A first step where F is its own model, with a matrix: the decrease is the predicted one, and F is not
@@ -95,7 +102,7 @@ class Descent:
         terms = float(np.abs(v) @ np.sqrt(np.diag(self.hessian.matrix))) ** 2  # at least |v|' |M| |v|
         if self.predicted < PLAIN * self.value and EPSILON * terms < ROUNDING * self.value:
             self.trust.predictions.append(self.predicted)
-            self.w, self.value, self._evaluated = self.w + v, self.value - self.predicted, False
+            self.w, self.value, self._evaluated = self._towards(v), self.value - self.predicted, False
         else:
             self._search(v)
         self.trust.predicted = 0.0  # the model is F: what it leaves is what the gradient shows
@@ -186,15 +193,25 @@ class Descent:
         trust.exact, self._cost = False, 1.0 + self._full * taken / self.subset.size
         with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
             v, vMv = self._model_minimiser(tol)
-            shed = self.penalty(self.w) - self.penalty(self.w + v)
+            shed = self.penalty(self.w) - self.penalty(self._towards(v))
             trust.predicted = shed - float(gradient @ v) - 0.5 * vMv
         return v, vMv
 
     def _model_minimiser(self, tol: float) -> tuple[Vector, float]:
+        if self.blocks is not None:
+            return self._minimiser_in_blocks(self.blocks, tol)
         if not self.hessian.dropped:
             return self.hessian.minimise(self.gradient, self.w, self.l1, self.l2, tol)
         model = (self.hessian.diagonal + self.l2, self.slope, self.w, self.l1)
         v, vBv = self.lbfgs.minimise(*model, math.sqrt(tol))
+        return v, vBv - float((self.l2 * v) @ v)
+
+    def _minimiser_in_blocks(self, blocks: Blocks, tol: float) -> tuple[Vector, float]:
+        if not self.hessian.dropped:
+            v, vMv = self.hessian.minimise_in_blocks(self.gradient, self.w, blocks, tol)
+            return v, float(vMv)
+        diagonal = self.hessian.diagonal + self.l2
+        v, vBv = self.lbfgs.minimise_in_blocks(diagonal, self.slope, self.w, blocks, math.sqrt(tol))
         return v, vBv - float((self.l2 * v) @ v)
 
     @property
@@ -208,17 +225,17 @@ class Descent:
         Up to SHORTEST, t is halved until F(w + t v) <= F(w) - DECREASE · t · predicted; at t = 1, it is doubled instead
         while F falls, where that gained more than EXTEND times what was predicted.
         """
-        w, slope, before, t = self.w, self.slope, self.value, 1.0
-        value = self.subset.evaluate(w + v) + self.penalty(w + v)
+        slope, before, t = self.slope, self.value, 1.0
+        value = self.subset.evaluate(self._towards(v)) + self.penalty(self._towards(v))
         while not value <= before - DECREASE * t * self.predicted + ROUNDING * abs(before) and t > SHORTEST:
             t *= 0.5
-            value = self.subset.value_along(t) + self.penalty(w + t * v)
+            value = self.subset.value_along(t) + self.penalty(self._towards(v, t))
         if t == 1.0 and before - value > EXTEND * max(self.predicted, ROUNDING * abs(before)):
             t, value = self._extend(v, value)
         if t != 1.0:
             v = t * v if t > SHORTEST else np.zeros_like(v)
-            value = self.subset.evaluate(w + v) + self.penalty(w + v)
-        self.w, self.value = w + v, value
+            value = self.subset.evaluate(self._towards(v)) + self.penalty(self._towards(v))
+        self.w, self.value = self._towards(v), value
         self.trust.compare(before - value)
         if not isinstance(self.hessian, HessianMatrix):  # which needs no help
             self.lbfgs.remember(v, self.slope - slope)
@@ -234,7 +251,7 @@ class Descent:
         """The t > 1 up to which F falls, by doubling: a loss that levels off is straight where the model curves."""
         t = 1.0
         while t < 1.0 / SHORTEST:
-            further = self.subset.value_along(2.0 * t) + self.penalty(self.w + 2.0 * t * v)
+            further = self.subset.value_along(2.0 * t) + self.penalty(self._towards(v, 2.0 * t))
             if not further < value:
                 break
             t, value = 2.0 * t, further

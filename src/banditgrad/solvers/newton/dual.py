@@ -56,6 +56,8 @@ class Dual:
     def suits(problem: Any) -> bool:
         """Whether it can be tried; its order does not suit files and costs long rows their speed, but where they are
         fewer than the features there are few of them. Losses without a bound on their curvature overflow on the way."""
+        if problem.shrinkage is None or np.ndim(problem.shrinkage[0]):  # bounds, groups or a factor for each feature
+            return False
         (l1, l2), rows = problem.shrinkage, problem.parts.rows
         entries = rows.data if isinstance(rows, Csr) else rows.matrix
         suitable = isinstance(rows, Csr) or problem.n < problem.d

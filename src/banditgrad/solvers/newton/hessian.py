@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from banditgrad._jit import inline, kernel
 from banditgrad._random import peek, skip, unit
 from banditgrad.rows import Dense, add
+from banditgrad.solvers.newton.blocks import Blocks, minimise_with_matrix
 from banditgrad.solvers.newton.costs import Costs
 from banditgrad.solvers.newton.quadratic import minimise_quadratic
 from banditgrad.solvers.newton.subset import AHEAD, RowSubset
@@ -81,11 +82,22 @@ class HessianMatrix:
 
         so that a column of which the sample has seen too little has the Hessian's own diagonal.
         """
-        M = self.matrix
-        if self.subset.diagonal.size:
-            M = M + np.diag(np.maximum(self.subset.diagonal - np.diag(M), 0.0))
+        M = self._held()
         v = minimise_quadratic(M, gradient, w, l1, l2, tol)
         return v, float(v @ (M @ v))
+
+    def minimise_in_blocks(self, gradient: Vector, w: Vector, blocks: Blocks, tol: float) -> tuple[Vector, float]:
+        """Likewise with bounds or groups."""
+        M = self._held()
+        v = minimise_with_matrix(M, gradient, w, blocks, tol)
+        return v, float(v @ (M @ v))
+
+    def _held(self) -> Matrix:
+        """M."""
+        M = self.matrix
+        if not self.subset.diagonal.size:
+            return M
+        return np.asarray(M + np.diag(np.maximum(self.subset.diagonal - np.diag(M), 0.0)))
 
 
 class Sample:

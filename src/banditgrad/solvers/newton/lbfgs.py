@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad.solvers.newton.blocks import SWEEPS as BLOCK_SWEEPS
+from banditgrad.solvers.newton.blocks import Blocks, minimise_in_blocks
 from banditgrad.solvers.newton.quadratic import descend_coordinates
 
 Vector = NDArray[np.float64]
@@ -43,6 +45,13 @@ class CompactModel(NamedTuple):
     def shift(self, j, change):
         for k in range(self.t.size):
             self.t[k] += change * self.W[j, k]
+
+    def model_entry(self, j, k):
+        """B_jk."""
+        total = self.diagonal[j] if j == k else 0.0
+        for m in range(self.t.size):
+            total -= self.W[j, m] * self.Q[k, m]
+        return max(total, 0.0) if j == k else total  # below zero by rounding alone
 
 
 class LBFGS:
@@ -90,6 +99,16 @@ class LBFGS:
         u, order = w.copy(), np.arange(w.size)
         descend_coordinates(model, curvatures, l1, np.zeros_like(w), tol, SWEEPS, order, u)
         v = u - w
+        return v, float((diagonal * v) @ v) - float((Q.T @ v) @ model.t)
+
+    def minimise_in_blocks(
+        self, diagonal: Vector, slope: Vector, w: Vector, blocks: Blocks, tol: float
+    ) -> tuple[Vector, float]:
+        """Likewise with bounds or groups; B holds the ridge."""
+        W, Q = self._compact(diagonal)
+        model = CompactModel(W, Q, diagonal, slope, w, np.zeros(W.shape[1]))
+        blocks = blocks._replace(l2=np.zeros_like(w))
+        v = minimise_in_blocks(model, w, blocks, tol, None, None, rounds=SWEEPS // BLOCK_SWEEPS)
         return v, float((diagonal * v) @ v) - float((Q.T @ v) @ model.t)
 
     def _compact(self, diagonal: Vector) -> tuple[Matrix, Matrix]:

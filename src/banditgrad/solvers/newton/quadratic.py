@@ -30,7 +30,7 @@ def minimise_quadratic(M: Matrix, g: Vector, w: Vector, l1: Vector, l2: Vector, 
     """v, to a KKT violation of tol times that of v = 0; l1 and l2 have one entry per coordinate."""
     with one_blas_thread if TINY <= len(g) < SMALL else nullcontext():
         if not l1.any():
-            return -_solve(M, l2, g + l2 * w)
+            return -solve_linear(M, l2, g + l2 * w)
         return _coordinates(M, g, w, l1, l2, tol)
 
 
@@ -93,7 +93,7 @@ def _solve_on_support(M: Matrix, r: Vector, u: Vector, l1: Vector, l2: Vector) -
         return
     here, l1, l2, model = u[support], l1[support], l2[support], M[np.ix_(support, support)]
     slope = r[support] + l2 * here + l1 * np.sign(here)
-    for change in stopped_at_zero(here, -_solve(model, l2, slope), l1):
+    for change in stopped_at_zero(here, -solve_linear(model, l2, slope), l1):
         if slope @ change + 0.5 * change @ (model @ change + l2 * change) < 0.0:
             r += M[:, support] @ change
             u[support] = here + change
@@ -106,7 +106,7 @@ def stopped_at_zero(here: Vector, step: Vector, l1: Vector) -> tuple[Vector, Vec
     return np.where(crossing, -here, step), step * np.min(-here[crossing] / step[crossing], initial=1.0)
 
 
-def _solve(M: Matrix, l2: Vector, b: Vector) -> Vector:
+def solve_linear(M: Matrix, l2: Vector, b: Vector) -> Vector:
     """(M + diag(l2))⁻¹ b; where that is singular, with a ridge as small as will do.
 
     What the ridge took away from x, one step of iterative refinement gives back.

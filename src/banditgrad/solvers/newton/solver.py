@@ -21,6 +21,7 @@ from banditgrad._jit import compile_once
 from banditgrad._random import new_stream
 from banditgrad.losses import Squared, has_kinks
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
+from banditgrad.solvers.newton.blocks import expect_form, new_blocks
 from banditgrad.solvers.newton.columns import HessianColumns
 from banditgrad.solvers.newton.continuation import Continuation, Strengths, Widths
 from banditgrad.solvers.newton.costs import OVERHEAD, Costs
@@ -162,8 +163,8 @@ class SampledNewtonState:
         """The estimate of the Hessian that suits so many rows."""
         if self.costs.matrix_pays(size / self.problem.n):
             return HessianMatrix
-        l1, _ = self.problem.shrinkage
-        return HessianColumns if l1 > 0.0 else HessianRows
+        form = self.problem.form
+        return HessianColumns if form.l1.any() or not form.plain else HessianRows
 
     def share(self, size: int) -> float:
         """Of so many rows, the share to sample the Hessian from; 1 for the Hessian itself, infinite for that at every
@@ -179,7 +180,7 @@ class SampledNewtonState:
         sizes = sample_sizes(self.problem.n, self.problem.dimension)
         kinds = tuple({self.kind(m) for m in (*sizes, self.problem.n)})
         drawn_from = (sampler,) if sizes else ()
-        deciding = (self.problem.parts, drawn_from, kinds, self.dual is not None)
+        deciding = (self.problem.parts, drawn_from, kinds, self.dual is not None, self.problem.form.plain)
         compile_once(_compile, deciding, self.problem, drawn_from, kinds, self.dual)
 
     def begin(self, subset: RowSubset, w: Vector | None = None, problem: Any = None, *, ridge: float = 0.0) -> Descent:
@@ -202,13 +203,17 @@ class SampledNewton(Solver):
     or, where samples tell too little, on the pairs of L-BFGS. Sparse rows with `SquaredL2` that are too many for a
     matrix and fewer than 80 times the features begin with sweeps in the dual, in random order; about n rows of them
     count as one pass, too. There is no step size.
-    Takes penalties with a closed form: `Zero`, `L1`, `SquaredL2`, `ElasticNet`. Losses with a kink, `Hinge` and
-    `Quantile`, are approached by smoothed ones, down to a billionth of the scale of their residuals.
+    Takes the package's penalties, and your own that tell their form by `shrinkage`, `bounds` or `blocks`. Losses with a
+    kink, `Hinge` and `Quantile`, are approached by smoothed ones, down to a billionth of the scale of their residuals.
     """
 
     @property
     def takes_several_margins(self) -> bool:
         return True  # `MultinomialNewton` takes its place
+
+    @property
+    def takes_vector_penalties(self) -> bool:
+        return True
 
     def rows_per_step(self, problem: Any) -> int:
         return int(problem.n)
@@ -217,9 +222,7 @@ class SampledNewton(Solver):
         return len(_first_samples(problem)) > 0
 
     def start(self, problem: Any, w: Vector, seed: Any) -> SampledNewtonState:
-        if problem.shrinkage is None:
-            who = type(problem.penalty).__name__
-            raise TypeError(f"SampledNewton takes Zero, L1, SquaredL2 and ElasticNet, got {who}. Use ProxSvrg with it.")
+        expect_form(problem, "SampledNewton")
         return SampledNewtonState(without_kinks(problem), w, seed)
 
     def advance(self, problem: Any, state: SampledNewtonState, sampler: Any, steps: int) -> int:
@@ -291,7 +294,11 @@ def _compile(problem: Any, drawn_from: tuple[Any, ...], kinds: tuple[Any, ...], 
     for kind in kinds:
         hessian = kind(subset, new_stream(0))
         hessian.move(subset.second_derivatives, 0.5)
-        if isinstance(hessian, HessianRows):
+        if not problem.form.plain:
+            blocks = new_blocks(problem.form, zeros)
+            hessian.minimise_in_blocks(zeros, zeros, blocks, 1.0)
+            LBFGS().minimise_in_blocks(zeros, zeros, zeros, blocks, 1.0)
+        elif isinstance(hessian, HessianRows):
             hessian.minimise(zeros, zeros, zeros, zeros, 1.0)
             LBFGS().minimise(zeros, zeros, zeros, zeros, 1.0)
         else:

@@ -20,8 +20,8 @@ from banditgrad._jit import inline, kernel
 from banditgrad.objective import TABLE
 from banditgrad.rows import dot
 from banditgrad.solvers.base import Solver
-from banditgrad.solvers.parts.iterates.affine import new_iterate
 from banditgrad.solvers.parts.iterates.base import flushed
+from banditgrad.solvers.parts.iterates.choice import new_iterate
 from banditgrad.solvers.parts.minibatch import Minibatch, new_minibatch
 from banditgrad.solvers.parts.safeguard import LEAP, Safeguard, check_later, go_back, new_safeguard, objective
 from banditgrad.solvers.parts.step_size.smoothness import (
@@ -49,6 +49,10 @@ class VarianceReduced(Solver):
 
     @property
     def takes_several_margins(self) -> bool:
+        return True
+
+    @property
+    def takes_vector_penalties(self) -> bool:
         return True
 
     def iterate(self, problem: Any, state: Any) -> Vector:

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline, kernel
 from banditgrad.rows import add, dot
-from banditgrad.solvers.parts.iterates.base import lazy_strengths, segment_length
 
 Vector = NDArray[np.float64]
 
@@ -123,7 +122,7 @@ class LazyReduced(NamedTuple):
         else:
             for k in range(rows.begin(i), rows.end(i)):
                 j = rows.column(i, k)
-                w = _caught_up(self, j, now, gamma)
+                w = caught_up(self, j, now, gamma)
                 c[j].w = w
                 z += rows.entry(i, k) * w
         return z
@@ -170,7 +169,7 @@ class LazyReduced(NamedTuple):
         now, gamma, c = self.clock[0].now, self.clock[0].gamma, self.coordinates
         for j in range(c.size):
             if j < self.penalised:
-                c[j].w = _caught_up(self, j, now, gamma)
+                c[j].w = caught_up(self, j, now, gamma)
                 c[j].seen = 0.0
             self.w[j] = c[j].w
             self.g[j] = c[j].g
@@ -215,7 +214,7 @@ def _after_straight_steps(w, g, l1, gamma, missed, powers):
 
 
 @inline
-def _caught_up(lazy, j, now, gamma):
+def caught_up(lazy, j, now, gamma):
     """w of coordinate j as of now; its sum is brought up to date."""
     c, l1, l2, powers = lazy.coordinates, lazy.l1, lazy.l2, lazy.powers
     w, g, missed = c[j].w, c[j].g, now - c[j].seen
@@ -283,18 +282,6 @@ def _steps_above(v, speed, l2, powers, m):
         else:
             high = middle - 1
     return low
-
-
-def new_iterate(problem: Any, w: Vector, gamma: float, *, mean: bool = False) -> Any:
-    """Lazy for sparse rows and penalties with a closed form, else eager; `mean`: with the sum of the iterates."""
-    g, total, clock = np.zeros_like(w), np.zeros(w.size if mean else 0), np.array([(0.0, gamma)], CLOCK)
-    strengths = lazy_strengths(problem)
-    if strengths is None:
-        return EagerReduced(problem.penalty, problem.penalised, w, g, total, clock)
-    powers = np.zeros(segment_length(problem) + 1 if strengths[1] > 0.0 else 1, POWERS)
-    lazy = LazyReduced(*strengths, problem.penalised, w, g, total, clock, np.zeros(w.size, COORDINATE), powers)
-    set_out(lazy, gamma)
-    return lazy
 
 
 @inline

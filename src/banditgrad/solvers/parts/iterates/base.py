@@ -10,7 +10,8 @@ from banditgrad.rows import Csr
 
 def lazy_strengths(problem: Any) -> tuple[float, float] | None:
     """(l1, l2) where coordinates can wait, on sparse rows with a penalty in closed form; else None."""
-    return problem.shrinkage if isinstance(problem.parts.rows, Csr) else None
+    strengths = problem.shrinkage if isinstance(problem.parts.rows, Csr) else None
+    return None if strengths is None or np.ndim(strengths[0]) else strengths
 
 
 def segment_length(problem: Any) -> int:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from banditgrad._jit import bridge, inline
 from banditgrad.rows import add, dot
-from banditgrad.solvers.parts.iterates.base import lazy_strengths, segment_length
+from banditgrad.solvers.parts.iterates.base import segment_length
 
 Vector = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class LazyProximal(NamedTuple):
         z = w[w.size - 1] if rows.intercept != 0.0 else 0.0
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
-            w_j = _after_steps(self.products, w[j], self.seen[j], now)
+            w_j = after_steps(self.products, w[j], self.seen[j], now)
             w[j] = w_j
             self.seen[j] = now
             z += rows.entry(i, k) * w_j
@@ -101,13 +101,13 @@ class LazyProximal(NamedTuple):
     def flush(self):
         clock = self.clock[0]
         for j in range(self.seen.size):
-            self.w[j] = _after_steps(self.products, self.w[j], self.seen[j], clock.now)
+            self.w[j] = after_steps(self.products, self.w[j], self.seen[j], clock.now)
             self.seen[j] = 0
         new_segment(clock)
 
 
 @inline
-def _after_steps(products, w, a, b):
+def after_steps(products, w, a, b):
     """w after the steps a to b of the segment."""
     if a == b:
         return w
@@ -142,13 +142,3 @@ def new_products(problem: Any) -> NDArray[np.void]:
 def new_eager(problem: Any, w: Vector, *, proximal: bool, average: bool = False) -> Eager:
     weighted_sum = np.zeros(w.size if average else 0)
     return Eager(problem.penalty, problem.penalised, proximal, w, weighted_sum, np.zeros(1, CLOCK))
-
-
-def new_proximal(problem: Any, w: Vector) -> Any:
-    """Lazy for sparse rows and penalties with a closed form, else eager."""
-    strengths = lazy_strengths(problem)
-    if strengths is None:
-        return new_eager(problem, w, proximal=True)
-    return LazyProximal(
-        *strengths, w, np.zeros(1, CLOCK), new_products(problem), np.zeros(problem.penalised, np.uint32)
-    )

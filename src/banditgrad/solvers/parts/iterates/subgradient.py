@@ -19,19 +19,15 @@ with falling steps is left: there, coordinates that cross are stepped one by one
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import inline
-from banditgrad.solvers.parts.iterates.base import lazy_strengths
 from banditgrad.solvers.parts.iterates.proximal import (
-    CLOCK,
     SMALLEST_P,
     log_step,
-    new_eager,
-    new_products,
     new_segment,
 )
 
@@ -63,7 +59,7 @@ class LazySubgradient(NamedTuple):
         for k in range(rows.begin(i), rows.end(i)):
             j = rows.column(i, k)
             if self.seen[j] != now:
-                _catch_up(self, j, now)
+                catch_up(self, j, now)
             z += rows.entry(i, k) * w[j]
         return z
 
@@ -83,8 +79,8 @@ class LazySubgradient(NamedTuple):
             w[w.size - 1] += scale
 
     def penalise(self, gamma):
-        clock, products, sums, w = self.clock[0], self.products, self.sums, self.w
-        t, s, d = clock.before + clock.now + 1, clock.now, self.seen.size
+        clock, w, d = self.clock[0], self.w, self.seen.size
+        t = clock.before + clock.now + 1
         for j in range(d, self.weighted_sum.size):  # an intercept is always up to date
             self.weighted_sum[j] += t * w[j]
         alpha = 1.0 - gamma * self.l2
@@ -94,23 +90,30 @@ class LazySubgradient(NamedTuple):
                 _single_step(self, j, gamma, t)
             clock.before += 1
             return
-        smallest = SMALLEST_P
-        products[s + 1].D = products[s].D + (gamma * self.l1 if s % 2 == 0 else -gamma * self.l1)
-        if self.weighted_sum.size > 0:
-            smallest = SMALLEST_P_FOR_SUMS
-            sums[s + 1].Q = sums[s].Q + t * products[s].P
-            sums[s + 1].R = sums[s].R + t * products[s].P * products[s].C
-            sums[s + 1].E = sums[s].E + t * products[s].D
-        if log_step(products, clock, alpha, gamma * self.l1, smallest):
+        if log_subgradient_step(self, gamma, t):
             self.flush()
 
     def flush(self):
         now = self.clock[0].now
         for j in range(self.seen.size):
             if self.seen[j] != now:
-                _catch_up(self, j, now)
+                catch_up(self, j, now)
             self.seen[j] = 0
         new_segment(self.clock[0])
+
+
+@inline
+def log_subgradient_step(lazy, gamma, t):
+    """Enter step t of the run in the tables; True when the segment must end."""
+    clock, products, sums = lazy.clock[0], lazy.products, lazy.sums
+    s, smallest = clock.now, SMALLEST_P
+    products[s + 1].D = products[s].D + (gamma * lazy.l1 if s % 2 == 0 else -gamma * lazy.l1)
+    if lazy.weighted_sum.size > 0:
+        smallest = SMALLEST_P_FOR_SUMS
+        sums[s + 1].Q = sums[s].Q + t * products[s].P
+        sums[s + 1].R = sums[s].R + t * products[s].P * products[s].C
+        sums[s + 1].E = sums[s].E + t * products[s].D
+    return log_step(products, clock, 1.0 - gamma * lazy.l2, gamma * lazy.l1, smallest)
 
 
 @inline
@@ -124,7 +127,7 @@ def _single_step(lazy, j, gamma, t):
 
 
 @inline
-def _catch_up(lazy, j, b):
+def catch_up(lazy, j, b):
     """Bring coordinate j to step b of the segment."""
     a, w, products = np.int64(lazy.seen[j]), lazy.w[j], lazy.products
     lazy.seen[j] = b
@@ -230,14 +233,3 @@ def _crosses_until(products, v, a, b):
         else:
             high = middle - 1
     return low
-
-
-def new_subgradient(problem: Any, w: Vector, rule: Any, *, average: bool) -> Any:
-    """Lazy for sparse rows and penalties with a closed form, else eager; steps are those of the rule."""
-    strengths = lazy_strengths(problem)
-    if strengths is None:
-        return new_eager(problem, w, proximal=False, average=average)
-    products, seen = new_products(problem), np.zeros(problem.penalised, np.uint32)
-    weighted_sum, sums = np.zeros(w.size if average else 0), np.zeros(products.size if average else 0, SUMS)
-    about = (*strengths, rule.constant, rule.falling)
-    return LazySubgradient(*about, w, weighted_sum, np.zeros(1, CLOCK), products, sums, seen)
