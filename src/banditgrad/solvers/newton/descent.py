@@ -62,7 +62,8 @@ class Descent:
         subset.evaluate(w)
         if ridge > 0.0:
             self.l2 += ridge * subset.entry_curvatures() / subset.size
-        self.value = subset.value + self.penalty(w)
+        self._penalty, self._next_penalty = self.penalty(w), 0.0  # at w; where the model's minimiser is
+        self.value = subset.value + self._penalty
 
     @property
     def gradient(self) -> Vector:
@@ -82,7 +83,7 @@ class Descent:
         """Make up for the evaluation that `step_as_predicted` left out."""
         if not self._evaluated:
             self._evaluated = True
-            self.value = self.subset.evaluate(self.w) + self.penalty(self.w)
+            self.value = self.subset.evaluate(self.w) + self._penalty
 
     def penalty(self, w: Vector) -> float:
         """λ r(w)."""
@@ -96,6 +97,7 @@ class Descent:
         if self.predicted < PLAIN * self.value and EPSILON * terms < ROUNDING * self.value:
             self.trust.predictions.append(self.predicted)
             self.w, self.value, self._evaluated = self.w + v, self.value - self.predicted, False
+            self._penalty = self._next_penalty
         else:
             self._search(v)
         self.trust.predicted = 0.0  # the model is F: what it leaves is what the gradient shows
@@ -186,8 +188,8 @@ class Descent:
         trust.exact, self._cost = False, 1.0 + self._full * taken / self.subset.size
         with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
             v, vMv = self._model_minimiser(tol)
-            shed = self.penalty(self.w) - self.penalty(self.w + v)
-            trust.predicted = shed - float(gradient @ v) - 0.5 * vMv
+            self._next_penalty = self.penalty(self.w + v)
+            trust.predicted = self._penalty - self._next_penalty - float(gradient @ v) - 0.5 * vMv
         return v, vMv
 
     def _model_minimiser(self, tol: float) -> tuple[Vector, float]:
@@ -209,7 +211,7 @@ class Descent:
         while F falls, where that gained more than EXTEND times what was predicted.
         """
         w, slope, before, t = self.w, self.slope, self.value, 1.0
-        value = self.subset.evaluate(w + v) + self.penalty(w + v)
+        value = self.subset.evaluate(w + v) + self._next_penalty
         while not value <= before - DECREASE * t * self.predicted + ROUNDING * abs(before) and t > SHORTEST:
             t *= 0.5
             value = self.subset.value_along(t) + self.penalty(w + t * v)
@@ -217,8 +219,9 @@ class Descent:
             t, value = self._extend(v, value)
         if t != 1.0:
             v = t * v if t > SHORTEST else np.zeros_like(v)
-            value = self.subset.evaluate(w + v) + self.penalty(w + v)
-        self.w, self.value = w + v, value
+            self._next_penalty = self.penalty(w + v)
+            value = self.subset.evaluate(w + v) + self._next_penalty
+        self.w, self.value, self._penalty = w + v, value, self._next_penalty
         self.trust.compare(before - value)
         if not isinstance(self.hessian, HessianMatrix):  # which needs no help
             self.lbfgs.remember(v, self.slope - slope)
