@@ -57,7 +57,7 @@ class ScalarSamples:
         self._stream = new_stream([seed, 1])
 
     def compile(self, problem: Problem, sampler: Any) -> None:
-        SampledNewton().advance(problem, self._newton, sampler, 0)
+        self._newton.compile(sampler, self.sizes(problem))
 
     def sizes(self, problem: Problem) -> list[int]:
         return sample_sizes(problem.n, problem.dimension)

@@ -305,7 +305,7 @@ class BanditLinearModel(BaseEstimator):
             X, targets, weights, offset, held_out = self._hold_out(X, targets, weights, offset)
         problems = [self._problem(X, target, weights, offset, scaling) for target in targets]
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(problems)).tolist()
-        sampler = make_sampler(self.sampler)
+        sampler = "auto" if isinstance(self.sampler, str) and self.sampler == "auto" else make_sampler(self.sampler)
         workers = min(effective_n_jobs(self.n_jobs), len(problems))
         stop = threading.Event()
         ratios = [VarianceRatio() for _ in problems]

@@ -204,6 +204,19 @@ def _forget(state):
         state.norms[k] = NONE
 
 
+def begins_uniform(L: NDArray[np.float64]) -> bool:
+    """Whether it takes these L_i for so alike that it only watches at first."""
+    return not (_heavy(L) or _differ(L))
+
+
+def _heavy(L: NDArray[np.float64]) -> bool:
+    return bool(TILT * L.max() > L.mean())
+
+
+def _differ(L: NDArray[np.float64]) -> bool:
+    return bool(L.mean() > WORTH * np.sqrt(L).mean() ** 2)
+
+
 @dataclass(frozen=True)
 class Auto(Sampler):
     """`RecentNorm` where it pays, uniform where it does not, as measured while running.
@@ -215,8 +228,7 @@ class Auto(Sampler):
 
     def state(self, setup: Setup) -> Any:
         L = setup.smoothness
-        heavy = L is not None and TILT * L.max() > L.mean()
-        differ = L is not None and L.mean() > WORTH * np.sqrt(L).mean() ** 2
+        heavy, differ = L is not None and _heavy(L), L is not None and _differ(L)
         patience = [max(256, setup.n // part) for part in (4, 4, 16)]
         clock = np.zeros(8, np.int64)
         clock[ON], clock[WAIT] = differ, patience[2 if differ else 0]

@@ -58,7 +58,7 @@ class Solver(ABC):
         """The solution as of now, as a new array. Must not influence later steps."""
 
     def draws(self, problem: Any) -> bool:
-        """Whether it ever asks the sampler."""
+        """Whether it draws, and so much that it matters from which sampler."""
         return True
 
     def finished(self, state: Any) -> bool:

@@ -63,7 +63,8 @@ class Descent:
         if ridge > 0.0:
             self.l2 += ridge * subset.entry_curvatures() / subset.size
         self.blocks = None if form.plain else new_blocks(form, self.l2)
-        self.value = subset.value + self.penalty(w)
+        self._penalty, self._next_penalty = self.penalty(w), 0.0  # at w; where the model's minimiser is
+        self.value = subset.value + self._penalty
 
     @property
     def gradient(self) -> Vector:
@@ -83,7 +84,7 @@ class Descent:
         """Make up for the evaluation that `step_as_predicted` left out."""
         if not self._evaluated:
             self._evaluated = True
-            self.value = self.subset.evaluate(self.w) + self.penalty(self.w)
+            self.value = self.subset.evaluate(self.w) + self._penalty
 
     def penalty(self, w: Vector) -> float:
         """λ r(w)."""
@@ -103,6 +104,7 @@ class Descent:
         if self.predicted < PLAIN * self.value and EPSILON * terms < ROUNDING * self.value:
             self.trust.predictions.append(self.predicted)
             self.w, self.value, self._evaluated = self._towards(v), self.value - self.predicted, False
+            self._penalty = self._next_penalty
         else:
             self._search(v)
         self.trust.predicted = 0.0  # the model is F: what it leaves is what the gradient shows
@@ -193,8 +195,8 @@ class Descent:
         trust.exact, self._cost = False, 1.0 + self._full * taken / self.subset.size
         with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
             v, vMv = self._model_minimiser(tol)
-            shed = self.penalty(self.w) - self.penalty(self._towards(v))
-            trust.predicted = shed - float(gradient @ v) - 0.5 * vMv
+            self._next_penalty = self.penalty(self._towards(v))
+            trust.predicted = self._penalty - self._next_penalty - float(gradient @ v) - 0.5 * vMv
         return v, vMv
 
     def _model_minimiser(self, tol: float) -> tuple[Vector, float]:
@@ -226,7 +228,7 @@ class Descent:
         while F falls, where that gained more than EXTEND times what was predicted.
         """
         slope, before, t = self.slope, self.value, 1.0
-        value = self.subset.evaluate(self._towards(v)) + self.penalty(self._towards(v))
+        value = self.subset.evaluate(self._towards(v)) + self._next_penalty
         while not value <= before - DECREASE * t * self.predicted + ROUNDING * abs(before) and t > SHORTEST:
             t *= 0.5
             value = self.subset.value_along(t) + self.penalty(self._towards(v, t))
@@ -234,8 +236,9 @@ class Descent:
             t, value = self._extend(v, value)
         if t != 1.0:
             v = t * v if t > SHORTEST else np.zeros_like(v)
-            value = self.subset.evaluate(self._towards(v)) + self.penalty(self._towards(v))
-        self.w, self.value = self._towards(v), value
+            self._next_penalty = self.penalty(self._towards(v))
+            value = self.subset.evaluate(self._towards(v)) + self._next_penalty
+        self.w, self.value, self._penalty = self._towards(v), value, self._next_penalty
         self.trust.compare(before - value)
         if not isinstance(self.hessian, HessianMatrix):  # which needs no help
             self.lbfgs.remember(v, self.slope - slope)

@@ -28,6 +28,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 BLOCK = 512  # dense rows that are multiplied at a time
+SHORT = 64  # features of dense rows that a loop of our own multiplies faster than BLAS does
 PROBES = 128  # rows that tell whether to measure rows in units of the columns
 WORTH_SCALING = 8.0  # by how much that must cut a sample's variance
 
@@ -57,14 +58,17 @@ class HessianMatrix:
 
         From nothing it takes about share · size rows, or all of them where the share is 1 or more.
         """
-        if self.subset.all and not (self._scaled or exact):
-            self._scale_rows(second_derivatives)
-        if self.sample.begin(second_derivatives, afresh=exact):
-            self.matrix[:] = 0.0
-            self.exact = exact or share >= 1.0
+        if exact:
+            self.exact, self.matrix[:] = True, 0.0
+            picked, changes = self.sample.take_all(second_derivatives)
         else:
-            self.exact = False
-        picked, changes = self.sample.pick(second_derivatives, 1.0 if self.exact else share)
+            if self.subset.all and not self._scaled:
+                self._scale_rows(second_derivatives)
+            afresh = self.sample.begin(second_derivatives)
+            self.exact = afresh and share >= 1.0
+            if afresh:
+                self.matrix[:] = 0.0
+            picked, changes = self.sample.pick(second_derivatives, 1.0 if self.exact else share)
         add_outer_products(self.subset.parts.rows, self.subset.rows(picked), changes, self.matrix)
         return picked.size
 
@@ -125,6 +129,12 @@ class Sample:
             self._norms2 = np.zeros(subset.size)
             _scaled_norms(rows, np.arange(subset.size) if subset.all else subset.chosen, inverse, self._norms2)
 
+    def take_all(self, second_derivatives: Vector) -> tuple[NDArray[np.int64], Vector]:
+        """c becomes h, whatever it was; the rows that count and their coefficients."""
+        self.coefficients[:] = second_derivatives
+        curved = np.flatnonzero(second_derivatives)
+        return curved, second_derivatives[curved]
+
     def begin(self, second_derivatives: Vector, afresh: bool = False) -> bool:
         """Begin to move c towards h; whether it was set to 0, as asked for or as less work than to correct it."""
         self._mass, correction = _masses(self._norms2, self.coefficients, second_derivatives)
@@ -143,9 +153,13 @@ class Sample:
 
 
 def add_outer_products(rows: Any, chosen: NDArray[np.int64], scales: Vector, matrix: Matrix) -> None:
-    """matrix += Σ_k scales_k x_i x_i', i = chosen[k]; the matrix is symmetric before and after. Dense rows use BLAS."""
+    """matrix += Σ_k scales_k x_i x_i', i = chosen[k]; the matrix is symmetric before and after. Long dense rows use
+    BLAS."""
     if not isinstance(rows, Dense):
         _add_outer_products(rows, chosen, scales, matrix)
+        return
+    if len(matrix) <= SHORT:
+        _add_dense_products(rows, chosen, scales, matrix)
         return
     for begin in range(0, chosen.size, BLOCK):
         these = chosen[begin : begin + BLOCK]
@@ -252,7 +266,39 @@ def _add_outer_products(rows, chosen, scales, matrix):
             _add_four_lines(rows, i, scale, begin, k, matrix)
         if rows.intercept != 0.0:
             add(rows, i, scale, matrix[d - 1])
-    for j in range(d):
+    _join_halves(matrix)
+
+
+@kernel
+def _add_dense_products(rows, chosen, scales, matrix):
+    """The same for dense rows, four at a time."""
+    d, last = rows.matrix.shape[1], chosen.size - 1
+    for j in range(matrix.shape[0]):
+        for k in range(j):
+            matrix[j, k] = 0.0
+    for m in range(0, chosen.size, 4):
+        a, b, c, e = chosen[m], chosen[min(m + 1, last)], chosen[min(m + 2, last)], chosen[min(m + 3, last)]
+        s0, s1 = scales[m], scales[m + 1] if m + 1 <= last else 0.0
+        s2, s3 = scales[m + 2] if m + 2 <= last else 0.0, scales[m + 3] if m + 3 <= last else 0.0
+        for j in range(d):
+            x0, x1 = s0 * rows.matrix[a, j], s1 * rows.matrix[b, j]
+            x2, x3 = s2 * rows.matrix[c, j], s3 * rows.matrix[e, j]
+            for k in range(j + 1):
+                matrix[j, k] += x0 * rows.matrix[a, k] + x1 * rows.matrix[b, k] + (
+                    x2 * rows.matrix[c, k] + x3 * rows.matrix[e, k]
+                )
+        if rows.intercept != 0.0:
+            for k in range(d):
+                matrix[d, k] += s0 * rows.matrix[a, k] + s1 * rows.matrix[b, k] + (
+                    s2 * rows.matrix[c, k] + s3 * rows.matrix[e, k]
+                )
+            matrix[d, d] += s0 + s1 + s2 + s3
+    _join_halves(matrix)
+
+
+@inline
+def _join_halves(matrix):
+    for j in range(matrix.shape[0]):
         for k in range(j):
             total = matrix[j, k] + matrix[k, j]
             matrix[j, k] = total

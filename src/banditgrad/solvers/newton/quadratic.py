@@ -23,7 +23,7 @@ Matrix = NDArray[np.float64]
 SWEEPS = 16  # of coordinate descent between two direct solves
 ROUNDS = 5
 JITTER = 1e-10  # added to the diagonal, relative: columns that are the same to the last digit would blow up
-TINY, SMALL = 64, 1000  # systems on which BLAS uses one thread anyway; on which threads wait longer than they work
+TINY, SMALL = 64, 1000  # systems that a loop of our own solves faster than LAPACK; on which its threads mostly wait
 
 
 def minimise_quadratic(M: Matrix, g: Vector, w: Vector, l1: Vector, l2: Vector, tol: float) -> Vector:
@@ -111,6 +111,10 @@ def solve_linear(M: Matrix, l2: Vector, b: Vector) -> Vector:
 
     What the ridge took away from x, one step of iterative refinement gives back.
     """
+    if b.size < TINY:
+        x = np.empty(b.size)
+        _solve_tiny(M, l2, b, JITTER, np.empty_like(M), np.empty(b.size), x)
+        return x
     from scipy.linalg import lapack  # here: importing banditgrad should not wait for it
 
     if not (np.isfinite(b).all() and np.isfinite(M).all()):  # overflow
@@ -129,6 +133,66 @@ def solve_linear(M: Matrix, l2: Vector, b: Vector) -> Vector:
         ridge = max(100.0 * ridge, 1e-12)
         unit = np.where(diagonal + l2 > 0.0, diagonal + l2, 1.0)  # columns may differ by orders of magnitude
         added = least + ridge * unit
+
+
+@kernel
+def _solve_tiny(M, l2, b, jitter, A, rest, x):
+    """The same in a loop of our own, where the way to LAPACK takes longer; A and `rest` are room."""
+    d, ridge, nothing = b.size, 0.0, 0.0
+    for j in range(d):
+        nothing += 0.0 * b[j]
+        for k in range(d):
+            nothing += 0.0 * M[j, k]
+    if nothing != 0.0:  # overflow
+        x[:] = np.nan
+        return
+    while not _factor(M, l2, jitter, ridge, A) or not _substitute(A, b, x):
+        ridge = max(100.0 * ridge, 1e-12)
+    if ridge == 0.0:
+        for j in range(d):
+            rest[j] = b[j] - l2[j] * x[j]
+            for k in range(d):
+                rest[j] -= M[j, k] * x[k]
+        _substitute(A, rest, rest)
+        for j in range(d):
+            x[j] += rest[j]
+
+
+@inline
+def _factor(M, l2, jitter, ridge, A):
+    """A A' = M + diag(l2) with the ridge added; whether that is positive definite."""
+    for j in range(l2.size):
+        unit = abs(M[j, j]) + l2[j]
+        for k in range(j + 1):
+            total = M[j, k]
+            if k == j:
+                total += jitter * abs(M[j, j]) + l2[j] + ridge * (unit if unit > 0.0 else 1.0)
+            for m in range(k):
+                total -= A[j, m] * A[k, m]
+            if k < j:
+                A[j, k] = total / A[k, k]
+            elif total > 0.0:
+                A[j, j] = math.sqrt(total)
+            else:
+                return False
+    return True
+
+
+@inline
+def _substitute(A, b, x):
+    """x = (A A')⁻¹ b, which may be b itself; whether it is finite."""
+    nothing = 0.0
+    for j in range(x.size):
+        total = b[j]
+        for k in range(j):
+            total -= A[j, k] * x[k]
+        x[j] = total / A[j, j]
+    for j in range(x.size - 1, -1, -1):
+        for k in range(j + 1, x.size):
+            x[j] -= A[k, j] * x[k]
+        x[j] /= A[j, j]
+        nothing += 0.0 * x[j]
+    return nothing == 0.0
 
 
 @kernel

@@ -11,6 +11,7 @@ diagonal and what the last steps have shown.
 """
 
 import enum
+import math
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,11 +21,12 @@ from numpy.typing import NDArray
 from banditgrad._jit import compile_once
 from banditgrad._random import new_stream
 from banditgrad.losses import Squared, has_kinks
+from banditgrad.samplers.auto import begins_uniform
 from banditgrad.solvers.base import BAD_INDEX, Known, Solver
 from banditgrad.solvers.newton.blocks import expect_form, new_blocks
 from banditgrad.solvers.newton.columns import HessianColumns
 from banditgrad.solvers.newton.continuation import Continuation, Strengths, Widths
-from banditgrad.solvers.newton.costs import OVERHEAD, Costs
+from banditgrad.solvers.newton.costs import OVERHEAD, Costs, evaluation
 from banditgrad.solvers.newton.descent import Descent
 from banditgrad.solvers.newton.dual import Dual
 from banditgrad.solvers.newton.hessian import HessianMatrix
@@ -38,6 +40,7 @@ Vector = NDArray[np.float64]
 
 WORK = 2.0  # of a sample of the Hessian, in units of an evaluation of all its rows
 MOST = 0.5  # a sample of a larger share of the rows becomes all of them: the exact Hessian needs no other help
+WORTH_SAMPLING = 4.0 * OVERHEAD  # an evaluation of all rows that costs less is as fast as several of samples
 GROWTH = 8  # of the samples, the last of which has n / 8 rows
 FEWEST, PER_COORDINATE = 256, 10  # rows of a sample: in all, and for each coordinate of w
 STEPS = 8  # on one sample at most
@@ -175,13 +178,13 @@ class SampledNewtonState:
         share = WORK * self.costs.evaluation / cost
         return share if share <= MOST else 1.0
 
-    def compile(self, sampler: Any) -> None:
-        """All that the run calls, and `approach`, which others may call on any loss."""
-        sizes = sample_sizes(self.problem.n, self.problem.dimension)
-        kinds = tuple({self.kind(m) for m in (*sizes, self.problem.n)})
-        drawn_from = (sampler,) if sizes else ()
-        deciding = (self.problem.parts, drawn_from, kinds, self.dual is not None, self.problem.form.plain)
-        compile_once(_compile, deciding, self.problem, drawn_from, kinds, self.dual)
+    def compile(self, sampler: Any, sizes: list[int]) -> None:
+        """All that a run calls that begins with samples of these sizes."""
+        form = self.problem.form
+        kinds = tuple({(self.kind(m), self.share(m) <= 1.0) for m in (*sizes, self.problem.n)})
+        drawn_from, with_l1 = (sampler,) if sizes else (), bool(form.l1.any())
+        deciding = (self.problem.parts, drawn_from, kinds, with_l1, self.dual is not None, form.plain)
+        compile_once(_compile, deciding, self.problem, drawn_from, kinds, with_l1, self.dual)
 
     def begin(self, subset: RowSubset, w: Vector | None = None, problem: Any = None, *, ridge: float = 0.0) -> Descent:
         kind, share = self.kind(subset.size), self.share(subset.size)
@@ -219,7 +222,7 @@ class SampledNewton(Solver):
         return int(problem.n)
 
     def draws(self, problem: Any) -> bool:
-        return len(_first_samples(problem)) > 0
+        return len(_first_samples(problem)) > 0 and not begins_uniform(problem.smoothness)  # and draws too few to adapt
 
     def start(self, problem: Any, w: Vector, seed: Any) -> SampledNewtonState:
         expect_form(problem, "SampledNewton")
@@ -227,11 +230,11 @@ class SampledNewton(Solver):
 
     def advance(self, problem: Any, state: SampledNewtonState, sampler: Any, steps: int) -> int:
         if steps == 0:
-            state.compile(sampler)
+            state.compile(sampler, _first_samples(state.problem))
         for done in range(steps):
             if not state.step(sampler):
                 return BAD_INDEX
-            if state.descent is not None and not np.isfinite(state.descent.value):
+            if state.descent is not None and not math.isfinite(state.descent.value):
                 return done
         return steps
 
@@ -258,7 +261,9 @@ def _is_quadratic(problem: Any) -> bool:
 
 def _first_samples(problem: Any) -> list[int]:
     """The sizes of the samples to descend on first."""
-    return [] if _is_quadratic(problem) else sample_sizes(problem.n, problem.dimension)
+    if _is_quadratic(problem) or evaluation(problem) < WORTH_SAMPLING:
+        return []
+    return sample_sizes(problem.n, problem.dimension)
 
 
 def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
@@ -279,21 +284,21 @@ def approach(problem: Any, state: SampledNewtonState, sampler: Any) -> bool:
     return True
 
 
-def _compile(problem: Any, drawn_from: tuple[Any, ...], kinds: tuple[Any, ...], dual: Dual | None) -> None:
+def _compile(problem: Any, drawn_from: tuple[Any, ...], kinds: tuple[Any, ...], with_l1: bool, dual: Any) -> None:
     """Run all on no rows."""
     subset = RowSubset(problem, np.zeros(0, np.int64), np.zeros(0))
+    subset.evaluate(np.zeros(problem.dimension))
+    subset.value_along(0.5)
     for sampler in drawn_from:
         draw_subset(problem, sampler, 0)
         report(subset, sampler)
+        subset.entry_curvatures()
     if dual is not None:
         dual.compile()
-    subset.evaluate(np.zeros(problem.dimension))
-    subset.value_along(0.5)
-    subset.entry_curvatures()
     zeros, one = np.zeros(problem.dimension), np.ones(1)
-    for kind in kinds:
+    for kind, sampled in kinds:
         hessian = kind(subset, new_stream(0))
-        hessian.move(subset.second_derivatives, 0.5)
+        hessian.move(subset.second_derivatives, 0.5, exact=not sampled)
         if not problem.form.plain:
             blocks = new_blocks(problem.form, zeros)
             hessian.minimise_in_blocks(zeros, zeros, blocks, 1.0)
@@ -302,8 +307,10 @@ def _compile(problem: Any, drawn_from: tuple[Any, ...], kinds: tuple[Any, ...], 
             hessian.minimise(zeros, zeros, zeros, zeros, 1.0)
             LBFGS().minimise(zeros, zeros, zeros, zeros, 1.0)
         else:
-            hessian.sample.scale(subset.second_derivatives, zeros)
-            minimise_quadratic(np.eye(1), one, one, one, one, 1.0)
+            if sampled:
+                hessian.sample.scale(subset.second_derivatives, zeros)
+            for l1 in (0.0, 1.0) if with_l1 else (0.0,):
+                minimise_quadratic(np.eye(1), one, one, l1 * one, one, 1.0)
 
 
 def sample_sizes(n: int, d: int) -> list[int]:
