@@ -36,6 +36,7 @@ class HessianMatrix:
 
     effort = 1.0  # spent on a minimiser
     dropped = False  # as a sample of rows without a matrix may be: here rows outnumber features
+    constant = False  # whether it is known to be the Hessian at every w
 
     def __init__(self, subset: RowSubset, stream: NDArray[np.uint64]) -> None:
         d = subset.gradient.size
@@ -47,6 +48,11 @@ class HessianMatrix:
         """Of a sample of all rows."""
         return costs.hessian
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is the Hessian itself."""
+        return np.array_equal(self.sample.coefficients, self.subset.second_derivatives)
+
     def exact_pays(self, second_derivatives: Vector, share: float) -> bool:
         """Whether to take all rows where that has to be done but once, rather than a share of them."""
         return False
@@ -56,6 +62,8 @@ class HessianMatrix:
 
         From nothing it takes about share · size rows, or all of them where the share is 1 or more.
         """
+        if self.constant:
+            return 0
         if self.subset.all and not (self._scaled or exact):
             self._scale_rows(second_derivatives)
         if self.sample.begin(second_derivatives, afresh=exact):
