@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from banditgrad.minimise import Result, minimise
 from banditgrad.penalties import Box, Form, Zero, strength_of, with_strength
 from banditgrad.problem import Problem
 from banditgrad.samplers import Sampler, Sampling
-from banditgrad.solvers import Solver
+from banditgrad.solvers import SampledNewton, Solver, automatic_solver
+from banditgrad.solvers.newton import Continued
 
 Vector = NDArray[np.float64]
 
@@ -121,17 +122,25 @@ class Follower:
         _expect_strength(problem)
         self.problem, self.w = problem, null_model(problem)
         self._options = {"passes": passes, "tol": tol}
-        self._solver = solver
+        chosen = automatic_solver(problem) if solver == "auto" else solver
+        self._solver = chosen
+        self._runs = Continued() if type(chosen) is SampledNewton and not problem.vector else chosen
         self._sampler: Sampler | Sampling | str = sampler
         self._seeds = np.random.SeedSequence(seed) if not isinstance(seed, np.random.SeedSequence) else seed
 
     def minimise(self, alpha: float, w0: Vector | None = None, **options: Any) -> Result:
-        problem = self.problem.with_penalty(with_strength(self.problem.penalty, float(alpha)))
+        self.problem = self.problem.with_penalty(with_strength(self.problem.penalty, float(alpha)))
         (seed,) = self._seeds.spawn(1)
         start = self.w if w0 is None else w0
-        result = minimise(problem, self._solver, self._sampler, seed=seed, w0=start, **(self._options | options))
-        self.w, self._sampler = result.w, result.sampling
-        return result
+        if self._runs is self._solver:
+            result = minimise(self.problem, self._runs, self._sampler, seed=seed, w0=start, **(self._options | options))
+            self.w, self._sampler = result.w, result.sampling
+            return result
+        idle = isinstance(self._sampler, Sampling) and not self._runs.draws(self.problem)
+        sampler = "auto" if idle else self._sampler  # one that is not asked need not be copied
+        result = minimise(self.problem, self._runs, sampler, seed=seed, w0=start, **(self._options | options))
+        self.w, self._sampler = result.w, self._sampler if idle else result.sampling
+        return replace(result, solver=self._solver, sampling=self._sampler)
 
 
 def alpha_max(problem: Problem) -> float:

@@ -223,7 +223,10 @@ def _derivatives(loss: Any) -> Any:
 
 # The cached numbers of a `Problem` that depend on its penalty, and on its loss.
 OF_PENALTY = ("_value_at_zero", "_optimality_at_zero", "form")
-OF_LOSS = ("_value_at_zero", "_optimality_at_zero", "curvatures", "smoothness", "gradient_bounds", "_column_curvatures")
+OF_LOSS = (
+    "_value_at_zero", "_optimality_at_zero", "_mean_at_zero", "_gradient_at_zero",
+    "curvatures", "smoothness", "gradient_bounds", "_column_curvatures",
+)  # fmt: skip
 
 
 class Parts(NamedTuple):
@@ -406,15 +409,22 @@ class Problem:
         return self._value(w) if w.any() else self._value_at_zero
 
     def _value(self, w: Vector) -> float:
-        mean = (
-            margins.mean_term(self.parts, self.shaped(w)) if self.vector else _mean_term(self.parts, margins.NO_ROOM, w)
-        )
-        return float(mean + _penalty_cost(self.penalty, w, self.penalised))
+        return float(self._mean(w) + _penalty_cost(self.penalty, w, self.penalised))
+
+    def _mean(self, w: Vector) -> float:
+        if self.vector:
+            return margins.mean_term(self.parts, self.shaped(w))
+        return float(_mean_term(self.parts, margins.NO_ROOM, w))
 
     @cached_property
     def _value_at_zero(self) -> float:
         """Where every run begins, and what it is compared with."""
-        return self._value(np.zeros(self.dimension))
+        zero = np.zeros(self.dimension)
+        return float(self._mean_at_zero + _penalty_cost(self.penalty, zero, self.penalised))
+
+    @cached_property
+    def _mean_at_zero(self) -> float:
+        return self._mean(np.zeros(self.dimension))
 
     def gradient(self, w: ArrayLike) -> Vector:
         """∇f(w), the gradient of the data term."""
@@ -506,8 +516,11 @@ class Problem:
 
     @cached_property
     def _optimality_at_zero(self) -> float:
-        zero = np.zeros(self.dimension)
-        return self.optimality(zero, self.gradient(zero))
+        return self.optimality(np.zeros(self.dimension), self._gradient_at_zero)
+
+    @cached_property
+    def _gradient_at_zero(self) -> Vector:
+        return self.gradient(np.zeros(self.dimension))
 
     @cached_property
     def _column_curvatures(self) -> Vector:

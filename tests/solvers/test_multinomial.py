@@ -209,7 +209,7 @@ class Cube(bg.L1):
 
 def test_what_it_cannot_do_is_refused():
     X, y = rows()
-    with pytest.raises(TypeError, match="for Softmax takes Zero, L1, .* got Cube"):
+    with pytest.raises(TypeError, match=r"for Softmax takes Zero, L1, .* got Cube"):
         bg.minimise(bg.Problem(X, y, bg.Softmax(4), Cube(0.1)), bg.SampledNewton())
     with pytest.raises(TypeError, match="MultinomialNewton takes losses of several margins"):
         bg.minimise(bg.Problem(X, np.sign(y - 1.5), bg.Logistic()), MultinomialNewton())

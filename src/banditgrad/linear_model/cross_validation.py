@@ -23,6 +23,7 @@ from banditgrad.linear_model.availability import available_if
 from banditgrad.linear_model.base import BanditLinearModel, by_margin
 from banditgrad.linear_model.classifier import BanditClassifier, expect_probabilities
 from banditgrad.linear_model.regressor import BanditRegressor
+from banditgrad.linear_model.scoring import score_by_margins
 from banditgrad.minimise import Reason
 from banditgrad.path import COUNT, Follower, alpha_grid, decreasing
 from banditgrad.registry import WITH_RATIO, make_solver
@@ -183,16 +184,15 @@ class BanditCV(MetaEstimatorMixin, BaseEstimator):
         whole = _Fits(model, X, y, model._weights(y, weights), rough, seeds[0])
         grid = self._grid(whole)
         parts = [
-            _Fold(self._with_ratio(model, l1_ratio), X, y, weights, train, test, rough, seed)
+            _Fold(self._with_ratio(model, l1_ratio), self.scoring, X, y, weights, train, test, rough, seed)
             for (train, test), seed in zip(folds, seeds[1:], strict=True)
         ]
-        scorer = check_scoring(model, self.scoring)
         scores, coefs, intercepts = [], [], []
         with ThreadPoolExecutor(min(effective_n_jobs(self.n_jobs), len(parts))) as pool:
             for alpha in grid:
                 before = whole.w
                 now = whole.minimise(alpha)
-                scores.append(list(pool.map(lambda part, a=alpha, s=now - before: part.score(scorer, a, s), parts)))
+                scores.append(list(pool.map(lambda part, a=alpha, s=now - before: part.score(a, s), parts)))
                 model._keep_solution(whole.plain_w)
                 coefs.append(model.coef_)
                 intercepts.append(model.intercept_)
@@ -245,20 +245,33 @@ class _Fold:
     """A fold: fits to its training rows, and the rows that it is scored on."""
 
     def __init__(
-        self, model: BanditLinearModel, X: Any, y: Any, weights: Any, train: Any, test: Any, tol: float, seed: Any
+        self,
+        model: BanditLinearModel,
+        scoring: Any,
+        X: Any,
+        y: Any,
+        weights: Any,
+        train: Any,
+        test: Any,
+        tol: float,
+        seed: Any,
     ) -> None:
         given = None if weights is None else weights[train]
         self.fits = _Fits(model, X[train], y[train], model._weights(y[train], given), tol, seed)
-        self.X, self.y = X[test], y[test]
+        self.X, self.y, self.model = X[test], y[test], model
         self.weights = {} if weights is None else {"sample_weight": weights[test]}
-        self.model = model
+        self.scorer = check_scoring(model, scoring)
+        self.by_margins = score_by_margins(model, scoring, self.y, self.weights.get("sample_weight"))
         if hasattr(model, "feature_names_in_"):
             del model.feature_names_in_  # its rows are arrays here
 
-    def score(self, scorer: Any, alpha: float, shift: Vector) -> float:
+    def score(self, alpha: float, shift: Vector) -> float:
         self.fits.minimise(alpha, shift)
-        self.model._keep_solution(self.fits.plain_w)
-        return float(scorer(self.model, self.X, self.y, **self.weights))
+        w, d = self.fits.plain_w, self.X.shape[1]
+        if self.by_margins is not None:
+            return self.by_margins(self.X @ w[:, :d].T + w[:, d:].sum(axis=1))
+        self.model._keep_solution(w)
+        return float(self.scorer(self.model, self.X, self.y, **self.weights))
 
 
 class BanditClassifierCV(ClassifierMixin, BanditCV):

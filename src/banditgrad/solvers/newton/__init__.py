@@ -1,5 +1,5 @@
 """Newton's method on sampled rows."""
 
-from banditgrad.solvers.newton.solver import SampledNewton
+from banditgrad.solvers.newton.solver import Continued, SampledNewton
 
 __all__ = ["SampledNewton"]

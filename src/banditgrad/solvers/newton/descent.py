@@ -54,12 +54,13 @@ class Descent:
         self.l1, self.l2, form = np.zeros(w.size), np.zeros(w.size), problem.form
         self.l1[: problem.d], self.l2[: problem.d] = form.l1, form.l2
         self._problem, self.subset, self.hessian, self.share, self._full = problem, subset, hessian, share, full
-        if share < 1.0:
-            subset.diagonal = np.zeros(w.size)
+        if share < 1.0 and not subset.diagonal.size:
+            subset.diagonal, subset.point = np.zeros(w.size), None
         self.curvatures = _curvatures(problem, subset)
         self.trust, self.lbfgs, self.settled = Trust(), LBFGS(), False
         self.w, self._evaluated = w, True
-        subset.evaluate(w)
+        if subset.point is None or not np.array_equal(subset.point, w):
+            self._move_subset()
         if ridge > 0.0:
             self.l2 += ridge * subset.entry_curvatures() / subset.size
         self.blocks = None if form.plain else new_blocks(form, self.l2)
@@ -78,13 +79,23 @@ class Descent:
     def feedback(self) -> Vector:
         """a_i = ‖∇φ_i(w)‖² / n²."""
         self._evaluate()
+        self._catch_up()
         return self.subset.feedback()
 
     def _evaluate(self) -> None:
         """Make up for the evaluation that `step_as_predicted` left out."""
         if not self._evaluated:
             self._evaluated = True
-            self.value = self.subset.evaluate(self.w) + self._penalty
+            self.value = self._move_subset() + self._penalty
+
+    def _move_subset(self) -> float:
+        """Evaluate it at w: by its Hessian where that is known and the same everywhere."""
+        constant = self.hessian.constant and math.isfinite(self.subset.value)
+        return self.subset.move(self.w, self.hessian.matrix) if constant else self.subset.evaluate(self.w)
+
+    def _catch_up(self) -> None:
+        if self.subset.behind:
+            self.subset.evaluate(self.w)
 
     def penalty(self, w: Vector) -> float:
         """λ r(w)."""
@@ -227,6 +238,7 @@ class Descent:
         Up to SHORTEST, t is halved until F(w + t v) <= F(w) - DECREASE · t · predicted; at t = 1, it is doubled instead
         while F falls, where that gained more than EXTEND times what was predicted.
         """
+        self._catch_up()
         slope, before, t = self.slope, self.value, 1.0
         value = self.subset.evaluate(self._towards(v)) + self._next_penalty
         while not value <= before - DECREASE * t * self.predicted + ROUNDING * abs(before) and t > SHORTEST:

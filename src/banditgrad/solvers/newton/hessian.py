@@ -38,6 +38,7 @@ class HessianMatrix:
 
     effort = 1.0  # spent on a minimiser
     dropped = False  # as a sample of rows without a matrix may be: here rows outnumber features
+    constant = False  # whether it is known to be the Hessian at every w
 
     def __init__(self, subset: RowSubset, stream: NDArray[np.uint64]) -> None:
         d = subset.gradient.size
@@ -49,6 +50,11 @@ class HessianMatrix:
         """Of a sample of all rows."""
         return costs.hessian
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is the Hessian itself."""
+        return np.array_equal(self.sample.coefficients, self.subset.second_derivatives)
+
     def exact_pays(self, second_derivatives: Vector, share: float) -> bool:
         """Whether to take all rows where that has to be done but once, rather than a share of them."""
         return False
@@ -58,6 +64,8 @@ class HessianMatrix:
 
         From nothing it takes about share · size rows, or all of them where the share is 1 or more.
         """
+        if self.constant:
+            return 0
         if exact:
             self.exact, self.matrix[:] = True, 0.0
             picked, changes = self.sample.take_all(second_derivatives)
@@ -284,13 +292,13 @@ def _add_dense_products(rows, chosen, scales, matrix):
             x0, x1 = s0 * rows.matrix[a, j], s1 * rows.matrix[b, j]
             x2, x3 = s2 * rows.matrix[c, j], s3 * rows.matrix[e, j]
             for k in range(j + 1):
-                matrix[j, k] += x0 * rows.matrix[a, k] + x1 * rows.matrix[b, k] + (
-                    x2 * rows.matrix[c, k] + x3 * rows.matrix[e, k]
+                matrix[j, k] += (
+                    x0 * rows.matrix[a, k] + x1 * rows.matrix[b, k] + (x2 * rows.matrix[c, k] + x3 * rows.matrix[e, k])
                 )
         if rows.intercept != 0.0:
             for k in range(d):
-                matrix[d, k] += s0 * rows.matrix[a, k] + s1 * rows.matrix[b, k] + (
-                    s2 * rows.matrix[c, k] + s3 * rows.matrix[e, k]
+                matrix[d, k] += (
+                    s0 * rows.matrix[a, k] + s1 * rows.matrix[b, k] + (s2 * rows.matrix[c, k] + s3 * rows.matrix[e, k])
                 )
             matrix[d, d] += s0 + s1 + s2 + s3
     _join_halves(matrix)

@@ -38,6 +38,8 @@ class HessianRows:
     diagonal : of the Hessian; empty where all rows are taken
     """
 
+    constant = False
+
     def __init__(self, subset: RowSubset, stream: NDArray[np.uint64]) -> None:
         self.subset, self.sample = subset, Sample(subset, stream)
         self.dropped, self.exact, self._all, self.diagonal = False, False, False, np.zeros(0)

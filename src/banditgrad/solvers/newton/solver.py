@@ -11,7 +11,7 @@ diagonal and what the last steps have shown.
 """
 
 import enum
-import math
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -74,6 +74,18 @@ class SampledNewtonState:
             self.dual = Dual(problem, self._stream)
         self.tol, self.near = FINE, self.phase is Phase.QUADRATIC  # near: models are worth minimising well
         self.strengthened = False  # whether the path of `Strengths` was tried
+        self.carried: Descent | None = None  # of the run before this one
+
+    def carry(self, last: "SampledNewtonState") -> None:
+        """Begin with what a run with another penalty knows of the same rows: where they were evaluated last, and the
+        Hessian, as far as it is a matrix."""
+        if last.descent is None or last.problem.parts is not self.problem.parts or not self.path.ended:
+            return
+        self.carried = last.descent
+        hessian = self.carried.hessian
+        hessian.constant = _is_quadratic(self.problem) and isinstance(hessian, HessianMatrix) and hessian.whole
+        self.phase, self.dual = Phase.QUADRATIC if _is_quadratic(self.problem) else Phase.START, None
+        self.descent = self.begin(self.carried.subset)
 
     def _first_phase(self) -> Phase:
         problem, cold = self.problem, not self.w.any()
@@ -123,7 +135,7 @@ class SampledNewtonState:
 
     def _start(self, start: Vector) -> None:
         """On all rows from w, or from `start` if samples or the dual led nowhere."""
-        descent, quadratic = self.begin(RowSubset(self.problem)), self.phase is Phase.QUADRATIC
+        descent, quadratic = self.descent or self.begin(RowSubset(self.problem)), self.phase is Phase.QUADRATIC
         if self.w is not start and not descent.value <= self.problem.value(start):
             self.w = start
             descent = self.begin(RowSubset(self.problem))
@@ -189,7 +201,8 @@ class SampledNewtonState:
     def begin(self, subset: RowSubset, w: Vector | None = None, problem: Any = None, *, ridge: float = 0.0) -> Descent:
         kind, share = self.kind(subset.size), self.share(subset.size)
         full, w = kind.cost(self.costs) / self.costs.evaluation, self.w if w is None else w
-        hessian = kind(subset, self._stream)
+        known = None if self.carried is None or subset is not self.carried.subset else self.carried.hessian
+        hessian = known if kind is HessianMatrix and known is not None else kind(subset, self._stream)
         return Descent(problem or self.problem, subset, hessian, share, w, full=full, ridge=ridge)
 
     def begin_anew(self, problem: Any, w: Vector) -> Descent:
@@ -252,6 +265,23 @@ class SampledNewton(Solver):
             descent = state.path.descend(state.begin_anew) if state.phase is Phase.PATH else state.descent
             return None if descent is None else SmoothedDescent(problem, descent)
         return None if state.led_nowhere else state.known
+
+
+class Continued(SampledNewton):
+    """Runs for one penalty after the other: each begins with what the last one knew of the rows."""
+
+    def __init__(self) -> None:
+        self._states: deque[SampledNewtonState] = deque(maxlen=1)
+
+    def draws(self, problem: Any) -> bool:
+        return not self._states and super().draws(problem)
+
+    def start(self, problem: Any, w: Vector, seed: Any) -> SampledNewtonState:
+        state = super().start(problem, w, seed)
+        for last in self._states:
+            state.carry(last)
+        self._states.append(state)
+        return state
 
 
 def _is_quadratic(problem: Any) -> bool:

@@ -10,6 +10,7 @@ from banditgrad.rows import Dense, add, dot, read_only
 from banditgrad.samplers.blocks import new_block
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 AHEAD = 4  # rows between one being asked for and its turn
 DRAWN_TOGETHER = 1024  # rows
@@ -25,6 +26,8 @@ class RowSubset:
     value, gradient : f and ∇f
     margins, second_derivatives : z_k = <x_i, w> and h_k = weight_k φ_i''(z_k): the Hessian is Σ_k h_k x_i x_i'
     diagonal : of the Hessian, or empty where it is not wanted
+    point : where that was; None before the first evaluation
+    behind : whether the margins, and nothing else, are still those of a point before
     """
 
     def __init__(self, problem: Any, chosen: Any = None, weights: Any = None) -> None:
@@ -36,7 +39,7 @@ class RowSubset:
         self.margins, self.previous_margins = np.zeros(self.size), np.zeros(self.size)
         self.second_derivatives = np.zeros(self.size)
         self.gradient, self.diagonal = np.zeros(problem.dimension), np.zeros(0)
-        self.value = np.inf
+        self.value, self.point, self.behind = np.inf, None, False
 
     def evaluate(self, w: Vector) -> float:
         """f(w), and all the attributes there; the margins of the evaluation before are kept."""
@@ -46,6 +49,16 @@ class RowSubset:
             self.value = _evaluate_dense(self.parts, self.chosen, self.weights, w, *out, np.zeros(4), np.zeros(4))
         else:
             self.value = _evaluate(self.parts, self.chosen, self.weights, w, *out)
+        self.point, self.behind = w, False
+        return self.value
+
+    def move(self, w: Vector, hessian: Matrix) -> float:
+        """f(w), where f is quadratic: by its Hessian, without a look at the rows."""
+        v = w - self.point
+        change = hessian @ v
+        self.value += float((self.gradient + 0.5 * change) @ v)
+        self.gradient = self.gradient + change
+        self.point, self.behind = w, True
         return self.value
 
     def value_along(self, t: float) -> float:
