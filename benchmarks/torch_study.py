@@ -1,13 +1,14 @@
 """What does sampling save in training networks, and did the meter know? Shuffling with several budgets, random pruning,
 InfoBatch, bandits with and without replacement, groups, on eight tasks.
 
-Every run's step size falls linearly to zero; the first step size is the best of five for shuffling with the same
-budget, by the test loss of one run. "Steps by gain": the step size is as much larger, and the schedule as much faster,
-as the meter says (`GainSchedule`). One process, one thread; seconds are CPU seconds of drawing, loading, training and feedback. Stopped, it
-goes on where it was. Real data are found through BANDITGRAD_DATA.
+Every run's step size falls linearly to zero; the first step size is the best for shuffling with the same budget, within
+a factor of 1.3, by the test loss of one run. "Steps by gain": the step size is as much larger, and the schedule as much
+faster, as the meter says (`GainSchedule`). One process, one thread; seconds are CPU seconds of drawing, loading,
+training and feedback. Stopped, it goes on where it was. Real data are found through BANDITGRAD_DATA.
 """
 
 import argparse
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,13 +57,16 @@ class Study:
         return self.journal.outcomes[key]
 
     def step_size(self, task: Task, budget: float) -> float:
-        """The one with which shuffling within a budget ends with the least test loss: of three, then of two closer to
-        the best of these."""
+        """The one with which shuffling within a budget ends with the least test loss: of three, of larger or smaller
+        ones as long as these are better, and of two closer to the best."""
 
         def loss(step_size: float) -> float:
-            return self.outcome(task, shuffling(budget), step_size, TUNING_SEED).end.loss
+            end = self.outcome(task, shuffling(budget), step_size, TUNING_SEED).end.loss
+            return end if math.isfinite(end) else math.inf
 
-        best = min(task.step_sizes, key=loss)
+        tried = sorted(task.step_sizes)
+        while (best := min(tried, key=loss)) in (tried[0], tried[-1]):
+            tried = sorted([*tried, best * FINER**2 if best == tried[-1] else best / FINER**2])
         return min((best / FINER, best, best * FINER), key=loss)
 
     def run(self, tasks: list[Task], contenders: list[Contender], seeds: int, console: Console) -> None:
@@ -97,32 +101,36 @@ def runs_of(journal: Journal, size: float, epochs: float) -> dict:
     return runs
 
 
-def tables(runs: dict) -> Iterator[tuple[str, dict, dict]]:
-    """For each task: rows by contender, and shuffling's test loss by budget."""
+def tables(runs: dict) -> Iterator[tuple[str, dict, dict, dict]]:
+    """For each task: rows by contender, and shuffling's test and training loss by budget."""
     for task, by_contender in runs.items():
         if "shuffling" in by_contender:
             base = by_contender["shuffling"]
             rows = {name: row(outcomes, base) for name, outcomes in by_contender.items()}
-            ladder = {b: rows[name].loss for b in LADDER if (name := shuffling(b).name) in rows}
-            yield task, rows, ladder
+            rungs = {b: rows[name] for b in LADDER if (name := shuffling(b).name) in rows}
+            ladders = ({b: getattr(one, kind) for b, one in rungs.items()} for kind in ("loss", "train_loss"))
+            yield task, rows, *ladders
 
 
 def report(runs: dict, console: Console) -> None:
-    for task, rows, ladder in tables(runs):
-        told = limited_by_samples(ladder)
-        table = Table(title=task + ("" if told else ": not limited by samples"), title_justify="left")
+    for task, rows, on_test, on_train in tables(runs):
+        seeds = len(runs[task]["shuffling"])
+        table = Table(title=f"{task}, {seeds} seeds", title_justify="left")
         for column in (
-            *("contender", "samples", "loss", "±%", "error", "macro", "train loss", "CPU s", "reached at"),
-            *("in seconds", "worth", "noise", "τ", "promised", "adaptive"),
+            *("contender", "samples", "loss", "±%", "error", "macro", "train loss", "CPU s"),
+            *("worth", "of training", "noise", "τ", "promised", "adaptive"),
         ):
             table.add_column(column, justify="left" if column == "contender" else "right")
         base = rows["shuffling"]
         for name, one in rows.items():
-            worth = budget_needed(ladder, one.loss) / one.share
+            worth = [
+                f"{budget_needed(ladder, loss) / one.share:.2f}" if limited_by_samples(ladder) else "-"
+                for ladder, loss in ((on_test, one.loss), (on_train, one.train_loss))
+            ]
             numbers = (
                 *(f"{one.share:.2f}", f"{one.loss:.4g}", f"{100 * (one.loss / base.loss - 1):+.1f}"),
-                *(f"{one.error:.4f}", f"{one.macro:.4f}", f"{one.train_loss:.4g}", f"{one.seconds:.1f}"),
-                *(f"{one.reached:.2f}", f"{one.reached_seconds:.2f}", f"{worth:.2f}" if told else "-"),
+                *(f"{one.error:.4f}", f"{one.macro:.4f}", f"{one.train_loss:.4g}", f"{one.seconds:.2f}"),
+                *worth,
                 *(f"{one.noise_scale:.3g}", f"{one.tau:.3g}", f"{one.promised:.3g}", f"{one.adaptive:.2f}"),
             )
             table.add_row(name, *(number.replace("nan", "-").replace("inf", "-") for number in numbers))
