@@ -1,8 +1,8 @@
 """What the PyTorch sampler costs: per training step beside shuffling, and per draw at 10 million samples.
 
-One process, one thread, CPU time; contenders take turns step by step, and the baseline is shuffling of the same
-`IndexedDataset`. Overhead is the difference of medians over all turns, and of the fastest tenth: the machine may be
-busy with other things.
+One process, one thread, CPU time; contenders take turns of some steps, as many as bring back the caches that a single
+training run has for itself, and the baseline is shuffling of the same `IndexedDataset`. Overhead is the difference of
+medians over all steps, and of the fastest tenth: the machine may be busy with other things.
 """
 
 import time
@@ -25,7 +25,7 @@ from banditgrad.torch import (
     loss_values,
 )
 
-BATCH, STEPS, SLOW_STEPS, N = 64, 1500, 15, 20_000
+BATCH, STEPS, TURN, SLOW_STEPS, N = 64, 1500, 50, 15, 20_000
 
 
 def mlp():
@@ -123,13 +123,14 @@ def contenders(model, data):
         "bandit, losses": Contender(model, data, losses),
         "bandit, bound, no guard": Contender(model, data, bound, guard=False),
         "bandit, bound, no guard, every 4th": Contender(model, data, bound, guard=False, feedback_every=4),
+        "bandit, bound, no guard, with replacement": Contender(model, data, bound, guard=False, replacement=True),
         "bandit, last layer, exact": Contender(model, data, last_layer, guard=False),
         "bandit, whole gradient, exact": Contender(model, data, whole_gradient, guard=False),
     }
 
 
 def step_costs(console):
-    table = Table(title=f"A training step, batch {BATCH}, {STEPS} turns: CPU time", title_justify="left")
+    table = Table(title=f"A training step, batch {BATCH}, {STEPS} steps in turns of {TURN}: CPU time", title_justify="left")
     for column in ("model and dataset", "sampler and feedback", "ms", "overhead, ms", "overhead", "of the fastest, ms"):
         table.add_column(column, justify="right" if column.startswith(("ms", "over", "of")) else "left")
     tensors = TensorDataset(torch.randn(N, 784), torch.randint(0, 10, (N,)))
@@ -141,12 +142,13 @@ def step_costs(console):
     ):
         each = contenders(model, data)
         times = {title: [] for title in each}
-        for turn in range(STEPS if model is mlp else STEPS // 10):
+        for _ in range(0, STEPS if model is mlp else STEPS // 10, TURN):
             for title, contender in each.items():
-                if turn < SLOW_STEPS or "whole gradient" not in title:
-                    begin = time.process_time()
-                    contender.step()
-                    times[title].append(1e3 * (time.process_time() - begin))
+                for _ in range(TURN):
+                    if len(times[title]) < SLOW_STEPS or "whole gradient" not in title:
+                        begin = time.process_time()
+                        contender.step()
+                        times[title].append(1e3 * (time.process_time() - begin))
         plain = np.array(times[SHUFFLING])
         for title, spent in times.items():
             extra = np.median(spent) - np.median(plain)
@@ -168,7 +170,8 @@ def draw_costs(console):
         table.add_column(column, justify="left" if column == "sampler" else "right")
     for n in (10_000, 10_000_000, 2**24 + 10**6):
         for rule in (bg.Mabs(), bg.RecentNorm()):
-            sampler = BanditBatchSampler(n, BATCH, rule, seed=0, steps_per_epoch=10**9, guard=False)
+            options = {"steps_per_epoch": 10**9, "guard": False, "replacement": True}
+            sampler = BanditBatchSampler(n, BATCH, rule, seed=0, **options)
             epoch, norms = iter(sampler), torch.rand(BATCH)
             times = []
             for _ in range(3000):

@@ -7,12 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from study.contenders import Contender, Way
+from study.rivals import Contender, Way
 from study.tasks import Task
 
 LOOKS = 12
 SEEN = 10_000  # training samples that the training loss is estimated from
 CHUNK = 2048
+
+
+# and the power of the gain that step sizes go by: 1 for SGD (Johnson et al. 2020), 1/2 for Adam (Malladi et al. 2022)
+OPTIMISERS: dict[str, Any] = {
+    "sgd": (lambda w, step_size: torch.optim.SGD(w, step_size, momentum=0.9), 1.0),
+    "adam": (lambda w, step_size: torch.optim.Adam(w, step_size), 0.5),
+}
 
 
 class Look(NamedTuple):
@@ -43,11 +50,8 @@ def train(task: Task, contender: Contender, step_size: float, seed: int) -> Outc
     torch.manual_seed(seed)
     model = task.model()
     way = contender.start(task, seed)
-    kinds = {
-        "sgd": lambda w: torch.optim.SGD(w, step_size, momentum=0.9),
-        "adam": lambda w: torch.optim.Adam(w, step_size),
-    }
-    optimiser = kinds[task.optimiser](model.parameters())
+    make, power = OPTIMISERS[task.optimiser]
+    optimiser = make(model.parameters(), step_size)
     way.watch(optimiser)
     looks, advices, adaptive = [], [], 0
     samples, steps, seconds = 0, 0, 0.0
@@ -58,7 +62,7 @@ def train(task: Task, contender: Contender, step_size: float, seed: int) -> Outc
                 advices.append((share, advice.noise_scale, advice.tau, advice.saving))
         begin = time.process_time()
         for group in optimiser.param_groups:
-            group["lr"] = step_size * (1.0 - share)
+            group["lr"] = step_size * way.gain**power * (1.0 - share)
         loss = way.loss(model(x), y, idx)
         optimiser.zero_grad()
         loss.backward()
@@ -76,16 +80,15 @@ def train(task: Task, contender: Contender, step_size: float, seed: int) -> Outc
 
 def _batches(way: Way) -> Iterator[tuple[float, float, Any]]:
     """The CPU seconds that each batch took to come, the share of the run that was done before it, and the batch."""
-    epoch = 0
-    while epoch < way.epochs:
-        begin, k = time.process_time(), 0
+    share = 0.0
+    while share < 1.0:
+        begin = time.process_time()
         for batch in way.loader:
-            share = (epoch + k / len(way.loader)) / way.epochs
-            if share >= 1.0:
-                return
             yield time.process_time() - begin, share, batch
-            begin, k = time.process_time(), k + 1
-        epoch += 1
+            share += way.gain / (len(way.loader) * way.epochs)
+            if share >= 1.0 - 1e-9:
+                return
+            begin = time.process_time()
 
 
 @torch.no_grad()

@@ -14,6 +14,7 @@ import numpy as np
 from study.training import Outcome
 
 WORSE = 1.02  # of the baseline's loss
+FURTHEST = 2.0  # times the largest budget: what is worth more is not told apart
 LIMITED = 0.98  # what half of the samples must cost in loss for samples to be what limits
 
 
@@ -50,15 +51,16 @@ def row(outcomes: Iterable[Outcome], baseline: Iterable[Outcome]) -> Row:
 
 
 def budget_needed(ladder: Mapping[float, float], loss: float) -> float:
-    """The least budget with which shuffling comes down to a loss, between those that were run by straight lines in the
-    logarithm of the budget; infinite if none does."""
+    """The least budget with which shuffling comes down to a loss, by straight lines in the logarithm of the budget between
+    those that were run; beyond the largest the last line goes on, at most to FURTHEST times as much."""
     budgets = sorted(ladder)
     if ladder[budgets[0]] <= loss:
         return budgets[0]
     for less, more in itertools.pairwise(budgets):
-        if ladder[more] <= loss:
-            way = (ladder[less] - loss) / (ladder[less] - ladder[more])
-            return math.exp((1.0 - way) * math.log(less) + way * math.log(more))
+        if ladder[more] <= loss or more == budgets[-1]:
+            fall = ladder[less] - ladder[more]
+            way = (ladder[less] - loss) / fall if fall > 0.0 else math.inf
+            return min(less * (more / less) ** min(way, 100.0), FURTHEST * budgets[-1])
     return math.inf
 
 

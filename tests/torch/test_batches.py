@@ -55,7 +55,7 @@ def test_the_seed_decides():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_weights_are_those_of_the_draw_however_far_p_has_moved(workers):
-    sampler = BanditBatchSampler(N, 10, EAGER, steps_per_epoch=150, seed=0, guard=False)
+    sampler = BanditBatchSampler(N, 10, EAGER, steps_per_epoch=150, seed=0, guard=False, replacement=True)
     drawn, draw = [], sampler.sampling.draw
 
     def spying_draw(size):

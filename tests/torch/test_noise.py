@@ -89,11 +89,12 @@ def test_sparse_missing_and_infinite_gradients():
     assert (meter.averages.signal, meter.averages.noise) == (4.0, 0.0)
 
 
-@pytest.mark.parametrize("guard", [True, False])
-def test_the_sampler_knows_both_noise_scales_whichever_way_batches_come(guard):
+@pytest.mark.parametrize(("guard", "replacement"), [(True, False), (False, False), (False, True)])
+def test_the_sampler_knows_both_noise_scales_whichever_way_batches_come(guard, replacement):
     task = Linear(1.5)
     guard = bg.torch.Guard(threshold=1e9) if guard else False
-    sampler = BanditBatchSampler(N, BATCH, bg.RecentNorm(memory=0.0), seed=0, guard=guard)
+    rule = bg.RecentNorm(memory=0.0)
+    sampler = BanditBatchSampler(N, BATCH, rule, seed=0, guard=guard, replacement=replacement)
     train(sampler, task, 20)
     sampler._stream.noise.memory = 10_000
     sampler.watch(task.optimiser, every=2)
@@ -112,7 +113,8 @@ def test_the_guard_draws_from_p_only_where_noise_limits():
     ways, taus = [], []
     for shift, batch_size in ((0.0, 2), (30.0, 100)):
         task = Linear(shift)
-        sampler = BanditBatchSampler(N, batch_size, bg.RecentNorm(memory=0.0), steps_per_epoch=400, seed=0)
+        options = {"steps_per_epoch": 400, "guard": bg.torch.Guard(1.6)}
+        sampler = BanditBatchSampler(N, batch_size, bg.RecentNorm(memory=0.0), seed=0, **options)
         sampler.watch(task.optimiser, every=2)
         train(sampler, task, 1)
         ways.append(sampler.statistics()["adaptive"])

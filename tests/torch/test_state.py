@@ -128,7 +128,7 @@ def test_states_of_other_samplers_are_refused():
     for other, message in (
         (BanditBatchSampler(N + 1, 8), "its n is 200, here it is 201"),
         (BanditBatchSampler(N, 9), "its global_batch_size is 8, here it is 9"),
-        (BanditBatchSampler(N, 8, replacement=False), "its replacement is True, here it is False"),
+        (BanditBatchSampler(N, 8, replacement=True), "its replacement is False, here it is True"),
         (BanditBatchSampler(N, 8, bg.Uniform()), "not a state of Uniform"),
     ):
         with pytest.raises(ValueError, match=message):

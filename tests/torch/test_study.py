@@ -13,9 +13,10 @@ from torch.utils.data import TensorDataset
 
 import torch_study
 from banditgrad.torch import cross_entropy_bound
-from study.contenders import all_contenders, random_pruning, shuffling
+from study.contenders import all_contenders
 from study.infobatch import InfoBatch
 from study.journal import Journal
+from study.rivals import random_pruning, shuffling
 from study.tasks import TASKS, Task, cross_entropies
 from study.training import train
 from study.verdict import budget_needed, limited_by_samples, row
@@ -57,8 +58,8 @@ def test_a_run_of_every_contender(contender, tiny):
     outcome = train(tiny, contender, 0.3, seed=0)
     budget = next((float(word) for word in contender.name.split() if word[0].isdigit()), 1.0)
     full = EPOCHS * N
-    if contender.name == "InfoBatch":
-        assert 0.5 * full < outcome.end.samples < full
+    if contender.name == "InfoBatch" or "gain" in contender.name:
+        assert 0.3 * full < outcome.end.samples <= full
     else:
         assert outcome.end.samples == pytest.approx(budget * full, abs=BATCH)
     assert outcome.end.loss < 0.8 * outcome.looks[0].loss
@@ -76,7 +77,8 @@ def test_a_study_goes_on_where_it_was(tiny, tmp_path, monkeypatch):
     quiet = torch_study.Console(quiet=True)
     study.run([tiny], contenders[:2], 1, quiet)
     lines = path.read_text()
-    assert lines.count("\n") == 4  # two step sizes, and two contenders
+    tuned = lines.count("\n") - 2
+    assert tuned >= 2 * 4  # two budgets, at least two step sizes that were given and two that are finer
     path.write_text(lines + lines.splitlines()[-1][:40])  # stopped while a line was written
     again = torch_study.Study(Journal(path), 1.0, 1.0, math.inf)
     monkeypatch.setattr(torch_study, "train", lambda task, contender, *rest: pytest.fail(contender.name))
@@ -84,9 +86,9 @@ def test_a_study_goes_on_where_it_was(tiny, tmp_path, monkeypatch):
     assert path.read_text() == lines
     monkeypatch.undo()
     again.run([tiny], contenders, 1, quiet)
-    ((name, rows, ladder),) = torch_study.tables(torch_study.runs_of(Journal(path), 1.0, 1.0))
+    ((name, rows, ladder, _),) = torch_study.tables(torch_study.runs_of(Journal(path), 1.0, 1.0))
     assert (name, list(rows), sorted(ladder)) == ("tiny", [one.name for one in contenders], [0.5, 1.0])
-    path.write_text(path.read_text().replace(Journal(path).code, "other"))
+    monkeypatch.setattr("study.journal.sources", lambda ours: "other code")
     assert not Journal(path).outcomes
 
 
@@ -95,7 +97,8 @@ def test_what_an_end_is_worth_in_samples_of_shuffling():
     assert budget_needed(ladder, 0.4) == 1.0
     assert budget_needed(ladder, 0.3) == pytest.approx(math.sqrt(2.0))
     assert budget_needed(ladder, 0.9) == 0.5
-    assert budget_needed(ladder, 0.1) == math.inf
+    assert budget_needed(ladder, 0.1) == pytest.approx(2.0**1.5)  # the last line goes on
+    assert budget_needed(ladder, -9.0) == 4.0
     assert limited_by_samples(ladder)
     assert not limited_by_samples({0.5: 0.401, 1.0: 0.4})
 

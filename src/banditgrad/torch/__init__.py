@@ -33,11 +33,13 @@ from banditgrad.torch.groups import GroupBatchSampler
 from banditgrad.torch.guard import Guard
 from banditgrad.torch.loader import bandit_loader
 from banditgrad.torch.noise import Advice, NoiseMeter
+from banditgrad.torch.schedule import GainSchedule
 from banditgrad.torch.streams import GroupStreams
 
 __all__ = [
     "Advice",
     "BanditBatchSampler",
+    "GainSchedule",
     "GroupBatchSampler",
     "GroupStreams",
     "Guard",

@@ -200,6 +200,18 @@ class AdaptiveBatchSampler(TorchSampler):
         """What drawing from p can save at the present batch size: noise scales, τ and, as its `str`, one sentence."""
         return self._stream.advice()
 
+    @property
+    def watching(self) -> bool:
+        """Whether an optimiser is watched."""
+        return self._pairs is not None
+
+    @property
+    def gain(self) -> float:
+        """How many steps of plain shuffling a step with the newest batch is worth, as far as that was measured: 1 while
+        batches are not drawn from p. `GainSchedule` has step sizes and the length of a run go by it."""
+        advice = self._stream.advice()
+        return advice.saving if self._newest_adaptive and advice.measured else 1.0
+
     def probabilities(self) -> NDArray[np.float64]:
         """p of all samples, or groups, as learned so far; batches are drawn from it while the guard allows."""
         return self.sampling.probabilities()
@@ -227,6 +239,7 @@ class AdaptiveBatchSampler(TorchSampler):
             **self._identity(),
             "epoch_start": self._epoch_start,
             "newest": self._newest,
+            "newest_adaptive": self._newest_adaptive,
             "steps": self._pairs.steps if self._pairs else 0,
             **self._log.state_dict(),
         }
@@ -241,6 +254,7 @@ class AdaptiveBatchSampler(TorchSampler):
                 )
         self._rest = self._log.load_state_dict(saved, saved["newest"])
         self._epoch_start, self._newest = saved["epoch_start"], saved["newest"]
+        self._newest_adaptive = saved["newest_adaptive"]
         if self._pairs is None:
             self._steps = saved["steps"]
         else:
@@ -264,7 +278,7 @@ class AdaptiveBatchSampler(TorchSampler):
 
     def _warn_without_feedback(self) -> None:
         fixed = isinstance(self.sampling.sampler, (Importance, Uniform)) and self._stream.guard is None
-        silent = self._stream.drawn > 0 and self._stream.ratio.batches == 0
+        silent = self._stream.drawn > 0 and not (self._stream.ratio.batches or self._stream.pending)
         if silent and not fixed and not self._warned:
             self._warned = True
             warnings.warn(
@@ -298,13 +312,14 @@ class AdaptiveBatchSampler(TorchSampler):
     def _indices_of(self, number: int) -> NDArray[np.int64]:
         """This rank's slice of a batch."""
         i = self._stream.outstanding[number].i
-        return i[self._slice(i.size)]
+        return i if self._ranks == 1 else i[self._slice(i.size)]
 
     # --- matching feedback to draws -----------------------------------------------------------------------------------
 
     def _weights(self, draw: Draw) -> NDArray[np.float64]:
         """Of this rank's slice."""
-        return self._stream.source.weights(draw)[self._slice(draw.i.size)]
+        weights = self._stream.source.weights(draw)
+        return weights if self._ranks == 1 else weights[self._slice(draw.i.size)]
 
     def _slice(self, size: int) -> slice:
         share = size // self._ranks
@@ -320,11 +335,12 @@ class AdaptiveBatchSampler(TorchSampler):
             )
         key = wanted.astype(np.int64, copy=False).tobytes()
         outstanding = self._stream.outstanding
-        for number in chain((self._newest, self._newest + 1), outstanding):
-            if number in outstanding and self._indices_of(number).tobytes() == key:
+        for number in chain((self._newest + 1, self._newest), outstanding):
+            draw = outstanding.get(number)
+            if draw is not None and (draw.i if self._ranks == 1 else self._indices_of(number)).tobytes() == key:
                 if number >= self._newest:
-                    self._newest, self._newest_adaptive = number, outstanding[number].adaptive
-                return number, outstanding[number]
+                    self._newest, self._newest_adaptive = number, draw.adaptive
+                return number, draw
         raise ValueError(
             f"{self._name}: these {wanted.size} indices are not a batch that waits for feedback. Pass idx whole "
             "and in order, as a loader of an IndexedDataset gave it; ask for the weights of a batch before its update; "

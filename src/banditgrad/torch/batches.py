@@ -20,9 +20,9 @@ class BanditBatchSampler(AdaptiveBatchSampler):
 
     The mean over a batch of weights · gradients, weights = 1/(n p), is an unbiased estimate of the mean gradient,
     however far p is from uniform and however late the feedback comes: p is remembered for every batch from its draw
-    until its feedback. An epoch is as many draws as there are samples; with replacement, p moves from batch to batch,
-    and an epoch does not visit every sample. Without, p is that of the epoch's beginning, and sample i comes n p_i
-    times, rounded up or down; where p is uniform, that is shuffling.
+    until its feedback. An epoch is as many draws as there are samples, made at its beginning without replacement:
+    sample i comes n p_i times, rounded up or down; where p is uniform, that is shuffling. With replacement, p moves on
+    from batch to batch, and the noise of an epoch's draws does not cancel.
 
     While the guard finds that drawing from p does not pay, at the start in any case, batches come from shuffled passes
     without replacement, with weights of 1, as from a plain DataLoader.
@@ -47,7 +47,8 @@ class BanditBatchSampler(AdaptiveBatchSampler):
     guard : Guard or bool
         When to shuffle instead; False: never.
     replacement : bool
-        False: an epoch of T draws has sample i ⌊T p_i⌋ or ⌈T p_i⌉ times, in random order.
+        False: an epoch of T draws has sample i ⌊T p_i⌋ or ⌈T p_i⌉ times, in random order; so has every pass of n draws
+        where `steps_per_epoch` asks for more.
     budget : float
         T / n, above 0 and up to 1: the share of a full epoch's draws that an epoch makes.
     feedback_every : int
@@ -73,7 +74,7 @@ class BanditBatchSampler(AdaptiveBatchSampler):
         generator: torch.Generator | None = None,
         drop_last: bool = False,
         guard: Guard | bool = True,
-        replacement: bool = True,
+        replacement: bool = False,
         budget: float = 1.0,
         feedback_every: int = 1,
     ) -> None:
@@ -94,5 +95,8 @@ class BanditBatchSampler(AdaptiveBatchSampler):
     def _set_ranks(self) -> None:
         super()._set_ranks()
         full = self.batch_size * self._ranks
-        whole_batches = self.steps_per_epoch is not None or (self.drop_last and self._draws >= full)
-        self._source.deck_size = len(self) * full if whole_batches else self._draws
+        if self.steps_per_epoch is not None:
+            self._source.deck_size = min(self.steps_per_epoch * full, max(self.n, full))
+        else:
+            whole_batches = self.drop_last and self._draws >= full
+            self._source.deck_size = len(self) * full if whole_batches else self._draws

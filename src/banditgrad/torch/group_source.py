@@ -6,6 +6,7 @@ whatever p is. For draws that are independent its variance is least for p_g ∝ 
 Neyman's optimal allocation (1934) with second moments in place of variances.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,9 @@ class GroupSource:
         if self.one_group:
             groups = np.repeat(groups, size)
         return Draw(self.members.deal(groups, self.stream), p[groups], adaptive)
+
+    def pass_size(self, adaptive: bool) -> float:
+        return math.inf if adaptive else self.samples
 
     def arms(self, i: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.members.groups(i)

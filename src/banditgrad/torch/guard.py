@@ -32,7 +32,7 @@ class Guard:
         Over how many batches τ is averaged.
     """
 
-    threshold: float = 1.5
+    threshold: float = 1.2
     memory: int = 100
 
     def __post_init__(self) -> None:

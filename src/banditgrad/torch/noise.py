@@ -185,8 +185,9 @@ class GradientPairs:
 
     def watch(self, optimiser: torch.optim.Optimizer, report: Callable[[float, float], None]) -> Any:
         def before_step(optimiser: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-            pair = self.step(w for group in optimiser.param_groups for w in group["params"])
-            if pair is not None:
+            if self.steps % self.every > 1:
+                self.steps += 1
+            elif pair := self.step(w for group in optimiser.param_groups for w in group["params"]):
                 report(*pair)
 
         if not isinstance(optimiser, torch.optim.Optimizer):

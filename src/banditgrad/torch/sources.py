@@ -3,6 +3,7 @@
 An *arm* is what a bandit has a probability for: here a sample, in `groups` a group of them.
 """
 
+import math
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -28,6 +29,10 @@ class Source(Protocol):
     sampling: Sampling  # of the arms
 
     def draw(self, size: int, adaptive: bool) -> Draw: ...
+
+    def pass_size(self, adaptive: bool) -> float:
+        """How many draws make a pass without replacement; infinite with."""
+        ...
 
     def arms(self, i: NDArray[np.int64]) -> NDArray[np.int64]:
         """The arms that samples belong to."""
@@ -66,6 +71,11 @@ class SampleSource:
         if self.deck is None:
             return Draw(*self.sampling.draw(size), adaptive=True)
         return Draw(*self.deck.draw(size, self.deck_size, self.sampling.probabilities), adaptive=True)
+
+    def pass_size(self, adaptive: bool) -> float:
+        if not adaptive:
+            return self.samples
+        return math.inf if self.deck is None else self.deck_size
 
     def arms(self, i: NDArray[np.int64]) -> NDArray[np.int64]:
         return i
