@@ -92,8 +92,8 @@ def lasso_cv(library):
 
 def skglm_path(task, X, y, alphas, cv):
     """No estimator of skglm's chooses alpha: warm-started fits down the grid, fold by fold, as its examples do."""
-    from sklearn.metrics import log_loss
     from skglm import Lasso, SparseLogisticRegression
+    from sklearn.metrics import log_loss
 
     X = sp.csc_matrix(X) if sp.issparse(X) else np.asfortranarray(X)
     rows = sp.csr_matrix(X) if sp.issparse(X) else X

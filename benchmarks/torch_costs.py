@@ -130,7 +130,9 @@ def contenders(model, data):
 
 
 def step_costs(console):
-    table = Table(title=f"A training step, batch {BATCH}, {STEPS} steps in turns of {TURN}: CPU time", title_justify="left")
+    table = Table(
+        title=f"A training step, batch {BATCH}, {STEPS} steps in turns of {TURN}: CPU time", title_justify="left"
+    )
     for column in ("model and dataset", "sampler and feedback", "ms", "overhead, ms", "overhead", "of the fastest, ms"):
         table.add_column(column, justify="right" if column.startswith(("ms", "over", "of")) else "left")
     tensors = TensorDataset(torch.randn(N, 784), torch.randint(0, 10, (N,)))

@@ -46,8 +46,10 @@ def sources(ours: bool) -> str:
     study, package = Path(__file__).parent, Path(bg.__file__).parent
     paths = [study / f"{name}.py" for name in ("tasks", "training", "rivals", "infobatch")]
     if ours:
-        paths += [study / "contenders.py", *(path for part in ("torch", "samplers")
-                                             for path in sorted((package / part).rglob("*.py")))]
+        paths += [
+            study / "contenders.py",
+            *(path for part in ("torch", "samplers") for path in sorted((package / part).rglob("*.py"))),
+        ]
     digest = hashlib.blake2b(digest_size=6)
     for path in paths:
         digest.update(path.name.encode() + path.read_bytes())

@@ -51,8 +51,8 @@ def row(outcomes: Iterable[Outcome], baseline: Iterable[Outcome]) -> Row:
 
 
 def budget_needed(ladder: Mapping[float, float], loss: float) -> float:
-    """The least budget with which shuffling comes down to a loss, by straight lines in the logarithm of the budget between
-    those that were run; beyond the largest the last line goes on, at most to FURTHEST times as much."""
+    """The least budget with which shuffling comes down to a loss, by straight lines in the logarithm of the budget
+    between those that were run; beyond the largest the last line goes on, at most to FURTHEST times as much."""
     budgets = sorted(ladder)
     if ladder[budgets[0]] <= loss:
         return budgets[0]

@@ -83,8 +83,8 @@ def test_shuffled_batches_may_be_of_any_size(size):
 
 def test_the_guard_rescues_a_homogeneous_problem():
     """Least squares on rows of one length, noisy targets: nothing to gain by importance, much by visiting each row
-    once per pass. Guarded MABS ends where shuffling does; unguarded and with replacement, it stays several times further
-    away, and without replacement a little."""
+    once per pass. Guarded MABS ends where shuffling does; unguarded and with replacement, it stays several times
+    further away, and without replacement a little."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((N, 5))
     x = torch.tensor(x / np.linalg.norm(x, axis=1, keepdims=True) * 5**0.5)

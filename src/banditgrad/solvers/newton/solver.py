@@ -11,6 +11,7 @@ diagonal and what the last steps have shown.
 """
 
 import enum
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, cast
