@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from banditgrad import margins
 from banditgrad._jit import kernel
@@ -46,6 +45,8 @@ def duality_gap(problem: Any, w: Vector) -> float:
 
 def _least_gap(problem: Any, w: Vector) -> float:
     """For a loss with kinks: the least gap that the slopes of smoothed losses show."""
+    from scipy.optimize import minimize_scalar  # here: importing banditgrad should not wait for it
+
     loss, n = problem.loss, problem.n
     if not can_be_smoothed(loss) or (problem.form.plain and problem.form.free.all()):
         return math.inf

@@ -48,9 +48,17 @@ def oracle(name, n, gamma, seed, arguments):
     return reference.svrg(*arguments, lengths_of(bins, stream, 500), name == "ProxSvrg")
 
 
-@pytest.mark.parametrize("rows", ["dense", "sparse"])
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("name", SOLVERS)
+# S2GD and loopless SVRG differ from Prox-SVRG in the lengths of bins: each sees every penalty, on one kind of rows.
+LOOPS = [
+    (name, penalty, rows)
+    for name in SOLVERS
+    for k, penalty in enumerate(PENALTIES)
+    for r, rows in enumerate(("dense", "sparse"))
+    if name in ("Saga", "ProxSvrg", "ProxSvrg(last)") or (k + r + (name == "LSvrg")) % 2
+]
+
+
+@pytest.mark.parametrize(("name", "penalty", "rows"), LOOPS)
 def test_equal_to_the_plain_loop_index_for_index(small_data, rng, name, penalty, rows):
     X, y = small_data
     gamma, seed = 0.05, 3

@@ -11,8 +11,6 @@ from banditgrad.problem import Problem
 from banditgrad.registry import SAMPLERS, SOLVERS, make_solver
 from banditgrad.report import Report, comparison, write_figures, write_html
 
-INTERRUPTED = 130
-
 
 def compare(
     data: options.DataFiles,
@@ -139,7 +137,7 @@ def run_and_show(
             figures, remark = _write_figures(report, out)
     if not found.outcomes:
         screen.err.print("[yellow]Interrupted[/] before the first run was done: nothing to report.")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(screen.INTERRUPTED)
     if json:
         screen.print_json(
             {
@@ -161,7 +159,7 @@ def run_and_show(
             screen.err.print(f"[yellow]Note:[/] {screen.escape(remark)}")
     if found.interrupted:
         screen.err.print("[yellow]Interrupted:[/] only the runs that were done are reported.")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(screen.INTERRUPTED)
 
 
 def _write_figures(report: Report, out: Path) -> tuple[list[Path], str]:

@@ -11,7 +11,6 @@ import typer
 from banditgrad.cli import constraints, inputs, options, outcome, screen
 from banditgrad.registry import CLASSIFICATION_LOSSES, MULTI_CLASS, SAMPLERS, SOLVERS
 
-INTERRUPTED = 130
 ALPHA = 1e-4
 
 
@@ -199,7 +198,7 @@ def fit(
     else:
         outcome.show(results)
     if run["interrupted"]:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(screen.INTERRUPTED)
 
 
 def _choose_strength(model: Any, folds: int, alphas: int, file: inputs.Data) -> tuple[Any, dict[str, Any]]:

@@ -56,7 +56,7 @@ def paper(
             report, written = evaluation.evaluate(names, scale, out, jobs, console, evaluation.Cases(), sweep)
     except KeyboardInterrupt:
         console.print(f"Interrupted. What is done is kept in {out}; the same command goes on from there.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(screen.INTERRUPTED) from None
     if json:
         claims = [
             {"statement": claim.statement, "measured": claim.measured, "verdict": claim.verdict.value}

@@ -35,6 +35,7 @@ __all__ = [
     "working",
 ]
 
+INTERRUPTED = 130  # the exit code of a command that Ctrl-C has ended
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 

@@ -82,26 +82,7 @@ class BanditClassifier(OnDask, local.BanditClassifier):
         time_limit: float | None = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        super().__init__(
-            loss,
-            penalty=penalty,
-            alpha=alpha,
-            l1_ratio=l1_ratio,
-            solver=solver,
-            sampler=sampler,
-            step_size=step_size,
-            max_iter=max_iter,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            multi_class=multi_class,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            callback=callback,
-        )
-        self.time_limit, self.checkpoint = time_limit, checkpoint
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "BanditClassifier":
         """Fit a dask array (of dense or CSR blocks) or dataframe; y and `sample_weight` are partitioned like X."""

@@ -41,6 +41,12 @@ class OnDask:
 
     _local_kind: Any
 
+    def _keep(self, given: dict[str, Any]) -> None:
+        """The constructor's parameters, of which the local estimator has all but two."""
+        own = {name: given[name] for name in ("time_limit", "checkpoint")}
+        super().__init__(**{name: given[name] for name in self._get_param_names() if name not in own})
+        self.__dict__.update(own)
+
     def _check_on_dask(self) -> None:
         self._check_parameters()
         if not math.isfinite(self._loss().curvature()):

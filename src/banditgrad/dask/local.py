@@ -25,13 +25,12 @@ from banditgrad.solvers.parts.iterates.affine import set_out
 from banditgrad.solvers.parts.iterates.base import flushed
 from banditgrad.solvers.parts.iterates.choice import new_iterate
 from banditgrad.solvers.parts.minibatch import Minibatch, new_minibatch
+from banditgrad.solvers.parts.safeguard import RETREAT
 from banditgrad.solvers.parts.step_size.smoothness import SmoothnessRule, first_step, smoothness_rule
 from banditgrad.solvers.parts.variance_reduction import new_table
 from banditgrad.solvers.svrg import BURST, DONE, NOISE, inner_loop
 
 Vector = NDArray[np.float64]
-
-RETREAT = 8.0  # by how much a step that led nowhere is shortened
 
 
 class LoopState(NamedTuple):

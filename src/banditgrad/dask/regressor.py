@@ -53,25 +53,7 @@ class BanditRegressor(OnDask, local.BanditRegressor):
         time_limit: float | None = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        super().__init__(
-            loss,
-            penalty=penalty,
-            alpha=alpha,
-            l1_ratio=l1_ratio,
-            epsilon=epsilon,
-            solver=solver,
-            sampler=sampler,
-            step_size=step_size,
-            max_iter=max_iter,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            warm_start=warm_start,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            callback=callback,
-        )
-        self.time_limit, self.checkpoint = time_limit, checkpoint
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> "BanditRegressor":
         """Fit a dask array (of dense or CSR blocks) or dataframe; y and `sample_weight` are partitioned like X."""

@@ -8,12 +8,11 @@ has for each margin a block of its own, Σ_i a_ik x_i x_i', less the product of 
 import numpy as np
 from numpy.typing import NDArray
 
+from banditgrad.margins import TOGETHER
 from banditgrad.solvers.multinomial.look import Curvature, as_dense
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
-
-TOGETHER = 512  # rows that are multiplied at a time
 
 
 def hessian_among(curvature: Curvature, working: Indices) -> Matrix:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad import margins
+from banditgrad.margins import TOGETHER
 from banditgrad.solvers.multinomial.look import Curvature, as_dense
 
 Vector = NDArray[np.float64]
@@ -21,7 +22,6 @@ SMALL = 1e9  # multiply-adds of BLAS, some 0.1 s: what costs no more is cheap
 BLAS = 4.0  # how much faster it multiplies a matrix with itself than rows with W
 MOST_NUMBERS = 1 << 26  # in all matrices
 ENOUGH, PLENTY = 2, 8  # rows for each feature, and as many as there are if they cost no more than that
-TOGETHER = 512  # rows that are multiplied at a time
 HELD = 1e-10  # added to a diagonal of ones: of columns that are the same to the last digit
 
 

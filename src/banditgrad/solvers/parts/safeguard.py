@@ -28,7 +28,7 @@ WATCH = np.dtype(
 
 RISE = 0.05  # how much F may rise, relative to its value: stochastic methods are not monotone
 LEAP = 0.5  # and how much between two checks that are due: single iterates vary more than snapshots
-RETREAT = 8.0
+RETREAT = 8.0  # by how much a step that led nowhere is shortened
 RELAX = 2.0
 LONGEST_GAP = 4  # passes between two checks: one costs a fifth of a pass or so
 

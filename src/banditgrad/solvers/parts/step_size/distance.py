@@ -29,6 +29,7 @@ from banditgrad._jit import bridge, inline, kernel
 from banditgrad.schedules import Constant, InverseTime, ShiftedInverseTime, as_schedule
 from banditgrad.solvers.parts.iterates.base import flush
 from banditgrad.solvers.parts.minibatch import add_estimate, new_minibatch, recall
+from banditgrad.solvers.parts.safeguard import RETREAT
 
 Vector = NDArray[np.float64]
 
@@ -36,7 +37,6 @@ FIRST_STEP = 0.5  # the first steps are about this over max L_i
 INTERVALS_PER_PASS = 32
 LONGEST_ROWS = 1024  # one row of so many is looked at with every distance
 RISE = 0.25  # of F(w_0): what they may add to F
-RETREAT = 8.0
 
 # the largest distance; the sum of ‖ĝ‖²; γ, at most
 PROGRESS = np.dtype([("reach", "f8"), ("squares", "f8"), ("limit", "f8")])
