@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditgrad import margins
 from banditgrad._jit import bridge, check_part, compile_once, kernel, prefetch
-from banditgrad.certificate import column_curvatures, duality_gap
+from banditgrad.certificate import add_squares, column_curvatures, duality_gap
 from banditgrad.local_curvature import local_curvatures
 from banditgrad.losses import Logistic, Loss, VectorLoss, has_kinks, margins_of
 from banditgrad.losses.names import loss_named
@@ -230,7 +230,15 @@ def _derivatives(loss: Any) -> Any:
 
 # The cached numbers of a `Problem` that depend on its penalty, and on its loss.
 OF_PENALTY = ("_value_at_zero", "_optimality_at_zero")
-OF_LOSS = (*OF_PENALTY, "_mean_at_zero", "_gradient_at_zero", "curvatures", "smoothness", "gradient_bounds", "_column_curvatures")
+OF_LOSS = (
+    *OF_PENALTY,
+    "_mean_at_zero",
+    "_gradient_at_zero",
+    "curvatures",
+    "smoothness",
+    "gradient_bounds",
+    "_column_curvatures",
+)
 
 
 class Parts(NamedTuple):
@@ -283,6 +291,10 @@ class Problem:
         loss = Logistic() if loss is None else loss_named(loss) if isinstance(loss, str) else loss
         self.margins = margins_of(loss)
         self.loss = check_part(loss, VectorLoss if hasattr(loss, "margins") else Loss, "loss", also=traits)
+        if isinstance(penalty, str):
+            raise TypeError(
+                f"penalty must be one with its strength, such as SquaredL2(1e-4) or L1(1e-3); got {penalty!r}."
+            )
         self.penalty = check_part(Zero() if penalty is None else penalty, Penalty, "penalty")
         self.fit_intercept = bool(fit_intercept)
         rows, self.n, self.d = as_rows(X, self.fit_intercept)
@@ -531,6 +543,7 @@ class Problem:
         else:
             _mean_term(parts, margins.NO_ROOM, nothing)
             _gradient(parts, nothing, nothing)
+        add_squares(parts, nothing)
         _penalty_cost(self.penalty, nothing, 0)
         _prox_all(self.penalty, nothing, 1.0, 0)
         _prox_each(self.penalty, nothing, nothing, 0)

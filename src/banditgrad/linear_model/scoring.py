@@ -21,7 +21,11 @@ def score_by_margins(model: Any, scoring: Any, y: NDArray[Any], weights: Any) ->
         numbers = np.searchsorted(model.classes_, y)
         if scoring in (None, "accuracy"):
             return lambda z: _mean(_predicted(z) == numbers, weights)
-        if scoring == "neg_log_loss" and model.loss == "log_loss" and (model.classes_.size == 2 or model._is_multinomial):
+        if (
+            scoring == "neg_log_loss"
+            and model.loss == "log_loss"
+            and (model.classes_.size == 2 or model._is_multinomial)
+        ):
             return lambda z: -_mean(_log_losses(z, numbers), weights)
     elif model.loss == "squared_error":
         if scoring == "neg_mean_squared_error":

@@ -2,4 +2,4 @@
 
 from banditgrad.solvers.newton.solver import Continued, SampledNewton
 
-__all__ = ["SampledNewton"]
+__all__ = ["Continued", "SampledNewton"]
