@@ -20,7 +20,7 @@ NUMBA_TESTS := tests/test_jit.py tests/test_losses.py tests/test_penalties.py te
 NUMBA_QUICK := tests/test_jit.py -k "helper or own_parts or same_time or full_disk or internals or redefined"
 
 .PHONY: demo test test-numba test-numba-quick test-slow zoo lint bench bench-peers bench-quick bench-samplers \
-  bench-torch bench-torch-study bench-dask docs dist clean
+  bench-cv bench-torch bench-torch-study bench-dask docs dist clean
 
 demo: $(READY)
 	$(BIN)/banditgrad demo
@@ -67,6 +67,10 @@ bench-peers: $(BENCH_READY)
 # Four minutes, both halves.
 bench-quick: $(BENCH_READY)
 	$(BENCH_BIN)/python benchmarks/peers.py --quick --out out/bench-quick
+
+# The tables of docs/how-to/choosing-alpha.md: an hour. Stopped, it goes on where it was.
+bench-cv: $(BENCH_READY)
+	$(BENCH_BIN)/python benchmarks/cross_validation.py --document docs/how-to/choosing-alpha.md
 
 # The figures and numbers of docs/torch.md: about a quarter of an hour.
 bench-torch: $(TEST_READY)

@@ -1,14 +1,17 @@
 """The driver: records, stopping, seeds, interruptions."""
 
 import _thread
+import math
 import threading
 import time
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import banditgrad as bg
+from banditgrad._jit import watch_compiler
 from tables import SAMPLERS
 
 
@@ -182,6 +185,34 @@ def test_records_do_not_count(problem):
         for callback in (None, lambda progress: time.sleep(0.02))
     )
     assert slow.seconds < plain.seconds + 0.2  # 20 callbacks took 0.4
+
+
+@pytest.mark.parametrize("solver", ["auto", "proxsvrg", "saga"])
+def test_nothing_is_left_to_compile_when_the_clock_starts(small_data, solver):
+    class Own(NamedTuple):  # a class of its own, so that nothing is compiled for it yet
+        scale: float = 1.0
+
+        def value(self, z, y):
+            return self.scale * 0.5 * (z - y) ** 2
+
+        def derivative(self, z, y):
+            return self.scale * (z - y)
+
+        def second_derivative(self, z, y):
+            return self.scale
+
+        def curvature(self):
+            return self.scale
+
+        def slope_bound(self):
+            return math.inf
+
+    X, y = small_data
+    problem = bg.Problem(X, y, Own(), bg.SquaredL2(1e-3))
+    bg.minimise(problem, solver, passes=0, tol=1e-3, seed=0)
+    with watch_compiler(lambda: None) as spent:
+        bg.minimise(problem, solver, passes=5, tol=1e-3, seed=0)
+    assert spent() == 0.0
 
 
 def test_time_limit_is_kept_even_if_steps_are_slow(rng):

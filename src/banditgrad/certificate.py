@@ -175,9 +175,9 @@ def column_curvatures(problem: Any) -> Vector:
     """
     squares, parts = np.zeros(problem.d + problem.fit_intercept), problem.parts
     if problem.bounded_curvature:
-        _add_squares(parts, squares)
+        add_squares(parts, squares)
         return squares * float(problem.loss.curvature())
-    _add_squares(parts._replace(terms=parts.terms._replace(weights=problem.curvatures)), squares)
+    add_squares(parts._replace(terms=parts.terms._replace(weights=problem.curvatures)), squares)
     return squares
 
 
@@ -212,7 +212,7 @@ def _add_up(parts, slopes, out):
 
 
 @kernel
-def _add_squares(parts, out):
+def add_squares(parts, out):
     """out += (1/n) Σ_i s_i x_i², entry by entry."""
     n, rows, weights = parts.norms2.size, parts.rows, parts.terms.weights
     for i in range(n):

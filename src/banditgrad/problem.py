@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from banditgrad import margins
 from banditgrad._jit import bridge, check_part, compile_once, kernel, prefetch
-from banditgrad.certificate import column_curvatures, duality_gap
+from banditgrad.certificate import add_squares, column_curvatures, duality_gap
 from banditgrad.local_curvature import local_curvatures
 from banditgrad.losses import Logistic, Loss, VectorLoss, has_kinks, margins_of
 from banditgrad.losses.names import loss_named
@@ -279,6 +279,10 @@ class Problem:
         loss = Logistic() if loss is None else loss_named(loss) if isinstance(loss, str) else loss
         self.margins = margins_of(loss)
         self.loss = check_part(loss, VectorLoss if hasattr(loss, "margins") else Loss, "loss", also=traits)
+        if isinstance(penalty, str):
+            raise TypeError(
+                f"penalty must be one with its strength, such as SquaredL2(1e-4) or L1(1e-3); got {penalty!r}."
+            )
         self.fit_intercept = bool(fit_intercept)
         rows, self.n, self.d = as_rows(X, self.fit_intercept)
         self.penalty = as_penalty(Zero() if penalty is None else penalty, self.d, self.margins)
@@ -549,6 +553,7 @@ class Problem:
         else:
             _mean_term(parts, margins.NO_ROOM, nothing)
             _gradient(parts, nothing, nothing)
+        add_squares(parts, nothing)
         _penalty_cost(self.penalty, nothing, 0)
         _prox_all(self.penalty, nothing, 1.0, 0)
         if self._steps_apart:

@@ -3,15 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LassoCV
 from sklearn.linear_model import lasso_path as sklearn_lasso_path
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import banditgrad as bg
-from banditgrad.linear_model import BanditClassifier, BanditClassifierCV, BanditRegressorCV
+from banditgrad.linear_model import BanditClassifier, BanditClassifierCV, BanditRegressor, BanditRegressorCV
+from banditgrad.linear_model.scoring import score_by_margins
 from banditgrad.path import alpha_grid, alpha_max
 
 
@@ -64,6 +67,49 @@ def test_bad_paths_are_refused(cancer):
         bg.path(bg.Problem(X, y, penalty=bg.L1(1.0)), [0.1, -1.0])
     with pytest.raises(ValueError, match="between 0 and 1"):
         alpha_grid(bg.Problem(X, y, penalty=bg.L1(1.0)), 5, 2.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("loss", [bg.Squared(), bg.Logistic(), bg.Huber(0.1), bg.Hinge()])
+@pytest.mark.parametrize("penalty", [bg.L1(1.0), bg.SquaredL2(1.0), bg.ElasticNet(1.0, 0.5)])
+def test_what_a_path_carries_over_changes_no_minimum(cancer, penalty, loss, sparse):
+    X, y = cancer
+    X, y = (sp.csr_array(X) if sparse else X), 2.0 * y - 1.0
+    problem = bg.Problem(X, y, loss, penalty, fit_intercept=True)
+    found = bg.path(problem, np.geomspace(0.3, 1e-3, 8), tol=1e-8, passes=3000, seed=0)
+    for alpha, result in zip(found.alphas, found, strict=True):
+        alone = bg.minimise(problem.with_penalty(penalty._replace(strength=alpha)), tol=1e-8, passes=3000, seed=1)
+        assert result.value == pytest.approx(alone.value, rel=1e-7)
+        assert result.value == pytest.approx(alone._problem.value(result.w), rel=1e-12)  # it is no guess
+        assert type(result.solver) is bg.SampledNewton
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("model", "scoring", "data"),
+    [
+        (BanditClassifier(), None, load_breast_cancer),
+        (BanditClassifier(), "neg_log_loss", load_breast_cancer),
+        (BanditClassifier(loss="squared_hinge"), "accuracy", load_breast_cancer),
+        (BanditClassifier(), "accuracy", load_iris),
+        (BanditClassifier(), "neg_log_loss", load_iris),
+        (BanditRegressor(), None, load_diabetes),
+        (BanditRegressor(), "neg_mean_squared_error", load_diabetes),
+    ],
+)
+def test_scores_from_margins_are_scikit_learns(model, scoring, data, weighted):
+    X, y = data(return_X_y=True)
+    weights = np.random.default_rng(0).random(len(y)) if weighted else None
+    model.set_params(standardize=True, random_state=0).fit(X, y)
+    margins = X @ np.atleast_2d(model.coef_).T + model.intercept_
+    theirs = check_scoring(model, scoring)(model, X, y, **({"sample_weight": weights} if weighted else {}))
+    assert score_by_margins(model, scoring, y, weights)(margins) == pytest.approx(theirs, rel=1e-12)
+
+
+def test_other_scores_are_left_to_scikit_learn(cancer):
+    model = BanditClassifier(random_state=0).fit(*cancer)
+    assert score_by_margins(model, "roc_auc", cancer[1], None) is None
+    assert score_by_margins(model.set_params(loss="modified_huber"), "neg_log_loss", cancer[1], None) is None
 
 
 def test_another_penalty_changes_nothing_else(cancer):

@@ -25,13 +25,23 @@ from banditgrad._names import shown
 from banditgrad.linear_model.early_stopping import HeldOut, split_rows
 from banditgrad.linear_model.export import to_onnx, to_sklearn
 from banditgrad.linear_model.inference import coefficient_table
+from banditgrad.linear_model.refusals import refuse_words, what_is_wrong
 from banditgrad.linear_model.scaling import Scaling, learn_scaling
 from banditgrad.linear_model.stream import new_memory, one_pass, recalled
 from banditgrad.linear_model.variance import VarianceRatio
 from banditgrad.minimise import Progress, Reason, Result, minimise
 from banditgrad.penalties import Zero
 from banditgrad.problem import Problem
-from banditgrad.registry import GROUPED, make_loss, make_penalty, make_sampler, make_solver, name_of
+from banditgrad.registry import (
+    CLASSIFICATION_LOSSES,
+    GROUPED,
+    REGRESSION_LOSSES,
+    make_loss,
+    make_penalty,
+    make_sampler,
+    make_solver,
+    name_of,
+)
 from banditgrad.schedules import ShiftedInverseTime
 from banditgrad.solvers import ProxSgd, Sgd, Solver
 
@@ -69,7 +79,10 @@ class BanditLinearModel(BaseEstimator):
         """Before any work: errors that name the parameter."""
         if self.loss not in self._losses:
             names = " or ".join(f'"{name}"' for name in self._losses)
-            raise ValueError(f"{type(self).__name__} expects loss={names}, got {shown(self.loss)}.")
+            other = "BanditRegressor" if self.loss in REGRESSION_LOSSES else "BanditClassifier"
+            known = self.loss in (*REGRESSION_LOSSES, *CLASSIFICATION_LOSSES)
+            remedy = f" That is a loss of {other}." if known else ""
+            raise ValueError(f"{type(self).__name__} expects loss={names}, got {shown(self.loss)}.{remedy}")
         self._expect_number("alpha", 0.0, math.inf)
         self._expect_number("l1_ratio", 0.0, 1.0)
         if getattr(self, "C", None) is not None:
@@ -114,7 +127,15 @@ class BanditLinearModel(BaseEstimator):
 
     def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
         refuse_masked(X=X, y=y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS, order="C", reset=reset, **options)
+        if options.get("y_numeric"):
+            refuse_words(type(self).__name__, y)
+        try:
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS, order="C", reset=reset, **options)
+        except ValueError as error:
+            wrong = what_is_wrong(type(self).__name__, X)
+            if wrong is None:
+                raise
+            raise ValueError(wrong) from error
         return as_few_kinds(X), y
 
     def _margins(self, X: Any, offset: ArrayLike | None = None) -> Vector:
