@@ -15,7 +15,7 @@ from banditgrad.torch.batch_stream import MAX_OUTSTANDING
 EAGER = bg.RecentNorm(theta=0.1, memory=0.0)  # p jumps with every feedback
 
 
-@pytest.mark.filterwarnings("ignore:.*an epoch went by without feedback")
+@pytest.mark.filterwarnings("ignore:.*batches went by without feedback")
 @pytest.mark.parametrize("guard", [True, False])
 @pytest.mark.parametrize(
     ("options", "sizes"),
@@ -74,14 +74,15 @@ def test_weights_are_those_of_the_draw_however_far_p_has_moved(workers):
     assert (moved > 50) == (workers > 0)  # with prefetching, p moves between the draw and the feedback
 
 
-def test_the_weighted_batch_gradient_is_unbiased_with_late_feedback():
+@pytest.mark.parametrize("replacement", [True, False])
+def test_the_weighted_batch_gradient_is_unbiased_with_late_feedback(replacement):
     """A linear model at a fixed w: the mean over many batches is the full gradient; without weights it is not."""
     rng = np.random.default_rng(0)
     x = torch.tensor(rng.standard_normal((N, 3)) * np.exp(rng.standard_normal((N, 1))), dtype=torch.float64)
     y = torch.tensor(rng.standard_normal(N))
     w = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
     (full,) = torch.autograd.grad(((x @ w - y) ** 2).mean(), w)
-    sampler = BanditBatchSampler(N, 16, steps_per_epoch=2500, seed=0, guard=False)
+    sampler = BanditBatchSampler(N, 16, steps_per_epoch=2500, seed=0, guard=False, replacement=replacement)
     late, weighted, plain = [], [], []
     for batch in sampler:
         late.append(torch.tensor(batch))
@@ -127,6 +128,7 @@ def test_feedback_that_matches_no_draw_is_refused():
         sampler.update(idx, torch.ones(8))
 
 
+@pytest.mark.filterwarnings("ignore:.*batches went by without feedback")
 def test_batches_without_feedback_are_forgotten_in_the_end():
     sampler = BanditBatchSampler(N, 4, steps_per_epoch=MAX_OUTSTANDING + 10, seed=0)
     drawn = list(sampler)
@@ -228,6 +230,14 @@ def test_an_epoch_without_feedback_is_told_once():
     with pytest.warns(UserWarning, match=r"without feedback.* Call sampler.update\(idx, norms\)"):
         list(sampler)
     list(sampler)  # warnings are errors here
+
+
+def test_an_epoch_that_is_long_need_not_end_for_it():
+    sampler = BanditBatchSampler(N, 50, steps_per_epoch=10**9, seed=0)
+    epoch = iter(sampler)
+    with pytest.warns(UserWarning, match=f"{MAX_OUTSTANDING} batches went by without feedback"):
+        for _ in range(MAX_OUTSTANDING + 1):
+            next(epoch)
 
 
 def test_a_fixed_p_needs_no_feedback():

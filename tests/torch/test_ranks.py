@@ -21,8 +21,8 @@ RANKS = 2
 STEPS = 250
 RULES = {
     "guarded": {"sampler": bg.RecentNorm()},
-    "unguarded": {"sampler": bg.Mabs(), "guard": False},
-    "deck": {"sampler": bg.RecentNorm(), "guard": False, "replacement": False},
+    "unguarded": {"sampler": bg.Mabs(), "guard": False, "replacement": True},
+    "deck": {"sampler": bg.RecentNorm(), "guard": False},
     "groups": {"guard": False, "mixture": [0.5, 0.3, 0.2]},
 }
 

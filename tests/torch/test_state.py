@@ -26,8 +26,8 @@ def from_disk(state, tmp_path):
 
 RULES = {
     "guarded": {"sampler": bg.RecentNorm(memory=0.0)},
-    "unguarded": {"sampler": bg.Mabs(), "guard": False},
-    "deck": {"sampler": bg.RecentNorm(memory=0.0), "replacement": False, "budget": 0.6, "guard": False},
+    "unguarded": {"sampler": bg.Mabs(), "replacement": True, "guard": False},
+    "deck": {"sampler": bg.RecentNorm(memory=0.0), "budget": 0.6, "guard": False},
     "steps": {"sampler": bg.RecentNorm(memory=0.0), "steps_per_epoch": 13, "guard": False},
 }
 

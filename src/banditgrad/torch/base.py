@@ -282,7 +282,7 @@ class AdaptiveBatchSampler(TorchSampler):
         if silent and not fixed and not self._warned:
             self._warned = True
             warnings.warn(
-                f"{self._name}: an epoch went by without feedback, so that nothing is learned. Call "
+                f"{self._name}: {self._stream.drawn} batches went by without feedback: nothing is learned. Call "
                 "sampler.update(idx, norms) for the batches of the training loop.",
                 UserWarning,
                 stacklevel=4,
@@ -300,6 +300,8 @@ class AdaptiveBatchSampler(TorchSampler):
 
     def _draw(self, position: int) -> int:
         self._rest = []
+        if self._stream.drawn == MAX_OUTSTANDING:  # epochs may be very long
+            self._warn_without_feedback()
         return self._log.draw(self._size(position) * self._ranks)
 
     def _size(self, position: int) -> int:
