@@ -140,7 +140,7 @@ def minimise(
         without `second_derivative`. Neither has a step to choose.
     sampler : Sampler or str
         `Mabs`, or "mabs", is the paper's; "auto" is `Auto`, adaptive where it pays and uniform where it does not, or
-        `Uniform` where the solver does not ask it, as `SampledNewton` with the squared loss or few rows. The
+        `Uniform` where that would be the same, as for `SampledNewton` with the squared loss, few rows or like ones. The
         `sampling` of an earlier `Result` over the same rows goes on from a copy with what it has learned.
         Solvers draw ahead, in blocks of 128 rows, or n/64 if these are fewer, or one batch if that is more: a draw does
         not know the feedback of up to two blocks before it yet, and the sampling of the result not that of the last.
