@@ -95,6 +95,32 @@ def test_it_agrees_with_liblinear():
     assert result.value <= problem.value(svc.coef_.ravel()) + 1e-12
 
 
+def test_least_squares_with_a_strong_penalty():
+    X, y = few_rows()
+    problem = bg.Problem(X, y, bg.Squared(), bg.SquaredL2(1.0))
+    w = X.T @ np.linalg.solve((X @ X.T).toarray() + len(y) * np.eye(len(y)), y)  # (X'X + λ n I)⁻¹ X'y
+    for seed in range(3):
+        np.testing.assert_allclose(bg.minimise(problem, passes=60, seed=seed).w, w, atol=1e-8 * np.abs(w).max())
+
+
+def test_sweeps_are_judged_by_many_where_rows_are_few(monkeypatch):
+    """They gain little where few rows are taken, and more the next time."""
+    X, y = few_rows()
+
+    def ends_after(gains):
+        mine, gains = Dual(bg.Problem(X, y, bg.Logistic(), bg.SquaredL2(1e-4)), new_stream(0)), iter(gains)
+        monkeypatch.setattr(mine, "_sweep", lambda order: next(gains))
+        while not mine.ended:
+            mine.sweep()
+        return len(mine._gains), mine.near
+
+    assert ends_after([1.0] * 40) == (8, False)
+    falling = [0.7 ** (k + (-1) ** k) for k in range(100)]  # every second gains more than the one before
+    count, near = ends_after(falling)
+    assert near
+    assert count > 50
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_what_it_knows_is_right(intercept):
     X, y = few_rows()
@@ -119,6 +145,7 @@ def test_it_is_tried_only_where_it_suits(tmp_path):
 
     assert begins_in_dual()
     assert not begins_in_dual(loss=bg.Squared())
+    assert begins_in_dual(loss=bg.Squared(), penalty=bg.SquaredL2(1.0))  # rows are short beside λ n
     assert not begins_in_dual(penalty=bg.ElasticNet(1e-4, 0.5))
     assert not begins_in_dual(penalty=bg.Zero())
     assert begins_in_dual(X=X.toarray())  # fewer rows than features

@@ -10,6 +10,7 @@ from banditgrad.solvers.newton.columns import HessianColumns
 from banditgrad.solvers.newton.lbfgs import LBFGS, PAIRS
 from banditgrad.solvers.newton.matrix_free import HessianRows, _overlaps
 from banditgrad.solvers.newton.subset import RowSubset
+from banditgrad.solvers.newton.trust import Trust
 from hard import minimiser
 from newton_problems import hessian, problem_of, with_ones
 
@@ -154,6 +155,23 @@ def test_a_sample_is_trusted_as_far_as_its_rows_agree(rng):
         assert not estimate.dropped
 
 
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_all_rows_are_taken_where_few_columns_work(wide_data, rows):
+    subset = RowSubset(problem_of(wide_data, rows))
+    subset.diagonal = np.zeros(701)
+    subset.evaluate(np.zeros(701))
+    size = np.sort(np.abs(subset.gradient))[::-1]
+    estimate = HessianColumns(subset, new_stream(0))
+    assert estimate.affordable(0.25, np.zeros(701), np.full(701, size[650])) == 0.25
+    assert estimate.move(subset.second_derivatives, 0.25) < 150
+    assert not estimate.exact
+    estimate.dropped = True  # whatever a sample was worth
+    estimate.affordable(0.25, np.zeros(701), np.full(701, size[20]))
+    assert estimate.move(subset.second_derivatives, 0.25) == 300
+    assert estimate.exact
+    assert not estimate.dropped
+
+
 def test_columns_keep_to_the_room_they_have(wide_data, monkeypatch):
     monkeypatch.setattr("banditgrad.solvers.newton.columns.MOST_ENTRIES", 6000)
     problem = problem_of(wide_data)
@@ -201,3 +219,20 @@ def test_wide_problems_agree_with_scikit_learn_and_closed_forms(wide_data, rows)
     np.testing.assert_allclose(solve[0], ridge, atol=1e-7)
     logistic = LogisticRegression(C=1 / (300 * 0.05), fit_intercept=False, tol=1e-10, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(solve[1], logistic.coef_[0], atol=1e-5)
+
+
+def test_boldness_that_came_too_early_is_earned_by_more_steps():
+    trust, steps = Trust(predicted=1.0), []
+    for _ in range(4):
+        trust.raise_caution()
+        caution, count = trust.caution, 0
+        while trust.caution == caution:
+            trust.earn_boldness()
+            count += 1
+        steps.append(count)
+    assert steps == [1, 2, 4, 8]
+    trust.predictions.extend([1.0, 1e-3])  # near: Newton's steps are right
+    trust.raise_caution()
+    caution = trust.caution
+    trust.earn_boldness()
+    assert trust.caution < caution

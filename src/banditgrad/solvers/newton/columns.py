@@ -17,7 +17,8 @@ from banditgrad._jit import bridge, kernel
 from banditgrad._random import shuffle
 from banditgrad.rows import Dense
 from banditgrad.solvers.newton.blocks import Blocks, FreeCurvature, among, asked_to_move, minimise_in_blocks
-from banditgrad.solvers.newton.matrix_free import HessianRows, conjugate_gradients
+from banditgrad.solvers.newton.costs import MOST
+from banditgrad.solvers.newton.matrix_free import PROBES, USUAL, HessianRows, conjugate_gradients
 from banditgrad.solvers.newton.quadratic import descend_coordinates, stopped_at_zero
 from banditgrad.solvers.newton.subset import AHEAD, RowSubset
 
@@ -26,6 +27,7 @@ Indices = NDArray[np.int64]
 
 SWEEPS = 30  # over the working coordinates at most, before conjugate gradients
 PRODUCTS = 100  # of conjugate gradients at most
+READING, SWEPT = 1.0, 4.0  # products with the rows: to turn them to columns, and in the sweeps of a step far away
 ACCURACY = 1e-6  # of their result, as a share of the gradient's squared norm
 MOST_ENTRIES = 1e8  # entries of a sample at most: of rows beyond the memory not all can be turned to columns
 
@@ -91,10 +93,19 @@ class HessianColumns(HessianRows):
     def exact_pays(self, second_derivatives: Vector, share: float) -> bool:
         return False
 
+    def affordable(self, share: float, w: Vector, l1: Vector) -> float:
+        """As given; but all rows from where they cost little more. `share` was found by the cost of all entries, though
+        rows are read but once, and then only entries in working columns matter."""
+        if share < 1.0 <= self._most and not self._all:
+            part = _part(self.subset, (w != 0.0) | (np.abs(self.subset.gradient) > l1))
+            self._all = share * USUAL > MOST * (READING + SWEPT * part)
+        return share
+
     def move(self, second_derivatives: Vector, share: float, exact: bool = False) -> int:
         """A new sample, of no more rows than there is room for; if all were asked for, these must do."""
         self._all = self._all or exact
         wanted = 1.0 if self._all else share
+        self.dropped = self.dropped and wanted < 1.0
         count = super().move(second_derivatives, min(wanted, self._most))
         self.dropped, self.exact = self.dropped and wanted < 1.0, wanted >= 1.0
         return count
@@ -140,6 +151,16 @@ class HessianColumns(HessianRows):
         ridge = np.maximum(self.diagonal[working] - squares, 0.0) if self.diagonal.size else np.zeros(squares.size)
         t = np.zeros(self._chosen.size)
         return ColumnModel(indptr, indices, data, gradient[working], w[working], squares, ridge, t, self._stream)
+
+
+def _part(subset: RowSubset, working: NDArray[np.bool_]) -> float:
+    """The share of the entries that lie in the working columns, by some of the rows."""
+    some = subset.rows(np.linspace(0, subset.size - 1, min(subset.size, PROBES)).astype(np.int64))
+    place = np.where(working, 0, -1).astype(np.int32)
+    counts, everything = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    _count(subset.parts.rows, some, place, counts)
+    _count(subset.parts.rows, some, np.zeros_like(place), everything)
+    return float(counts[1] / max(everything[1], 1))
 
 
 def _columns(

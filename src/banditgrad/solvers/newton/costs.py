@@ -11,6 +11,7 @@ CACHED = 360  # features whose matrix takes a megabyte
 LIGHT = 8.0  # times a pass: a Hessian and a solve that cost no more are cheap
 SMALL = 1e7  # multiply-adds, some 10 ms: cheap whatever a pass costs
 OVERHEAD = 1e5  # multiply-adds: work that takes no longer than a step's way through Python
+MOST = 0.5  # a sample of a larger share of the rows becomes all of them: the exact Hessian needs no other help
 BLAS = 8.0  # how much faster than a plain loop
 
 

@@ -201,8 +201,9 @@ class Descent:
         cautious = trust.caution > 0.0 and not self.hessian.dropped
         if cautious:
             second_derivatives = np.maximum(second_derivatives, trust.caution * self.curvatures)
-        exact = cautious or trust.exact or self.share > 1.0
-        taken = self.hessian.move(second_derivatives, self.share, exact=exact)
+        share = self.share if self.blocks is not None else self.hessian.affordable(self.share, self.w, self.l1)
+        exact = cautious or trust.exact or share > 1.0
+        taken = self.hessian.move(second_derivatives, share, exact=exact)
         trust.exact, self._cost = False, 1.0 + self._full * taken / self.subset.size
         with np.errstate(over="ignore", invalid="ignore"):  # where rows hardly curve, the model's minimiser is far away
             v, vMv = self._model_minimiser(tol)
@@ -260,7 +261,7 @@ class Descent:
             self.trust.failures += self.hessian.exact and self.trust.idle == 0
             self._raise_caution()
         elif self.trust.ratio > GOOD:
-            self.trust.relax_caution()
+            self.trust.earn_boldness()
 
     def _extend(self, v: Vector, value: float) -> tuple[float, float]:
         """The t > 1 up to which F falls, by doubling: a loss that levels off is straight where the model curves."""

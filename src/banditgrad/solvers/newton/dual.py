@@ -9,7 +9,7 @@ how far it moved in the sweep before, for most rows have little left to tell; bu
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,20 @@ Vector = NDArray[np.float64]
 FLOOR = 0.2  # the least probability that a row is taken
 PASS = 0.8  # of all rows: as many make a pass
 LEFT_OUT = -1.0  # instead of how far a row moved
-# Newton's method is faster once a sweep gains more than the first of these shares of what the one before did, or less
-# than the second of all that was gained. Where rows are fewer than features it seldom is.
-SLOW, NEAR = 0.4, 1e-2
-SLOW_OF_FEW, NEAR_OF_FEW = 0.8, 1e-10
 TRIES, CLOSE = 20, 0.01  # for one z', to this part of its distance from z
+
+
+class Limits(NamedTuple):
+    """When Newton's method is faster: once a sweep gains less than `near` of all that was gained, or sweeps gain more
+    than `slow` times what the ones before did, each, over as many `sweeps` and as many before (half as many at first:
+    a sweep of few rows gains little, and the next then more)."""
+
+    slow: float
+    near: float
+    sweeps: int
+
+
+MANY, FEW = Limits(0.4, 1e-2, 2), Limits(0.95, 1e-10, 8)  # rows, for the number of features
 
 
 class Dual:
@@ -46,7 +55,7 @@ class Dual:
         _, self._l2 = problem.shrinkage
         self._parts, self._stream, self._scale = problem.parts, stream, self._l2 * problem.n
         self._subset, self._evaluated, self._d = RowSubset(problem), False, problem.d
-        self._limits = (SLOW, NEAR) if problem.n > problem.d else (SLOW_OF_FEW, NEAR_OF_FEW)
+        self._limits = MANY if problem.n > problem.d else FEW
         self._alphas, self._moves = np.zeros(problem.n), np.full(problem.n, LEFT_OUT)
         self._order = np.zeros(problem.n, np.int64)
         self._gains: list[float] = []
@@ -62,6 +71,12 @@ class Dual:
         entries = rows.data if isinstance(rows, Csr) else rows.matrix
         suitable = isinstance(rows, Csr) or problem.n < problem.d
         return problem.bounded_curvature and l1 == 0.0 and l2 > 0.0 and suitable and not is_memory_mapped(entries)
+
+    @classmethod
+    def leads(cls, problem: Any) -> bool:
+        """Whether it is sure to come near in a few sweeps: with a mean q of 1 or less, where each step on a row moves
+        w at least half as far as if there were no other rows."""
+        return cls.suits(problem) and float(problem.parts.norms2.sum()) <= problem.shrinkage[1] * problem.n**2
 
     @property
     def begun(self) -> bool:
@@ -104,10 +119,10 @@ class Dual:
         gain = self._sweep(self._order[:count])
         gains = self._gains
         gains.append(gain)
-        two = min(2, len(gains) // 2)  # or one at first; a single sweep may be lucky
-        slow, near = self._limits
+        slow, near, sweeps = self._limits
         self.near = gain <= near * sum(gains)
-        slowly = two > 0 and sum(gains[-two:]) > slow**two * sum(gains[-2 * two : -two])
+        span = min(sweeps, len(gains) // 2)
+        slowly = 2 * span >= sweeps and sum(gains[-span:]) > slow**span * sum(gains[-2 * span : -span])
         self.ended = self.near or slowly or not math.isfinite(gain)
         return int(count)
 

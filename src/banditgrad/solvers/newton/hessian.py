@@ -59,6 +59,10 @@ class HessianMatrix:
         """Whether to take all rows where that has to be done but once, rather than a share of them."""
         return False
 
+    def affordable(self, share: float, w: Vector, l1: Vector) -> float:
+        """The share of the rows to take where `share` of them is what all their entries allow."""
+        return share
+
     def move(self, second_derivatives: Vector, share: float, exact: bool = False) -> int:
         """Towards H = Σ_k h_k x_i x_i', and the number of rows it took; all the way if it is to be `exact`.
 

@@ -58,6 +58,10 @@ class HessianRows:
         self.move(second_derivatives, share)
         return not self.dropped
 
+    def affordable(self, share: float, w: Vector, l1: Vector) -> float:
+        """See `HessianMatrix`."""
+        return share
+
     def move(self, second_derivatives: Vector, share: float, exact: bool = False) -> int:
         """A new sample of about share · size rows, or all of them where the share is 1 or more; once it was to be
         `exact`, it is always all of them."""

@@ -27,7 +27,7 @@ from banditgrad.solvers.base import BAD_INDEX, Known, Solver
 from banditgrad.solvers.newton.blocks import expect_form, new_blocks
 from banditgrad.solvers.newton.columns import HessianColumns
 from banditgrad.solvers.newton.continuation import Continuation, Strengths, Widths
-from banditgrad.solvers.newton.costs import OVERHEAD, Costs, evaluation
+from banditgrad.solvers.newton.costs import MOST, OVERHEAD, Costs, evaluation
 from banditgrad.solvers.newton.descent import Descent
 from banditgrad.solvers.newton.dual import Dual
 from banditgrad.solvers.newton.hessian import HessianMatrix
@@ -40,7 +40,6 @@ from banditgrad.solvers.newton.subset import RowSubset, draw_subset, report
 Vector = NDArray[np.float64]
 
 WORK = 2.0  # of a sample of the Hessian, in units of an evaluation of all its rows
-MOST = 0.5  # a sample of a larger share of the rows becomes all of them: the exact Hessian needs no other help
 WORTH_SAMPLING = 4.0 * OVERHEAD  # an evaluation of all rows that costs less is as fast as several of samples
 GROWTH = 8  # of the samples, the last of which has n / 8 rows
 FEWEST, PER_COORDINATE = 256, 10  # rows of a sample: in all, and for each coordinate of w
@@ -93,7 +92,7 @@ class SampledNewtonState:
         if not self.path.ended:
             return Phase.PATH
         if _is_quadratic(problem):
-            return Phase.QUADRATIC
+            return Phase.DUAL if cold and Dual.leads(problem) and not self.costs.matrix_pays() else Phase.QUADRATIC
         if _first_samples(problem):
             return Phase.SAMPLES if cold else Phase.START  # samples would lead away from where it is warm
         return Phase.DUAL if cold and Dual.suits(problem) and not self.costs.matrix_pays() else Phase.START
@@ -132,7 +131,7 @@ class SampledNewtonState:
         self.dual.step()
         self.w = self.dual.w
         if self.dual.ended:
-            self.phase = Phase.START
+            self.phase = Phase.QUADRATIC if _is_quadratic(self.problem) else Phase.START
 
     def _start(self, start: Vector) -> None:
         """On all rows from w, or from `start` if samples or the dual led nowhere."""
@@ -141,7 +140,7 @@ class SampledNewtonState:
             self.w = start
             descent = self.begin(RowSubset(self.problem))
         elif self.dual is not None:
-            self.near = self.dual.near
+            self.near = self.dual.near or quadratic
         self.descent, self.dual, self.phase = descent, None, Phase.ROWS
         if quadratic and descent.share >= 1.0:  # one step is enough
             self.tol = EXACT

@@ -10,6 +10,7 @@ PATIENCE = 8  # steps without a sample: if the last predicts more than CLOSER of
 FEW_ROWS = 0.75  # a ratio below this, of a step that came no nearer, is that of a model of too few rows
 BAD, GOOD = 0.25, 0.75  # a model with a ratio below was too bold, one above may be bolder
 CAUTION = 0.02  # the first
+LONGEST = 8  # steps that a model is asked to be right for before it may be bolder
 
 
 @dataclass
@@ -21,6 +22,9 @@ class Trust:
     caution: float = 0.0  # the least second derivative that models assume, as a share of the loss's largest
     careless: float = 1e-3  # what caution falls to 0 from
     most: float = 1.0  # caution
+    asked: int = 1  # steps for which a model must be right before it may be bolder, doubled when it was so too early
+    right: int = 0  # steps in a row for which it was
+    bolder: bool = False  # whether the last model was
     exact: bool = False  # whether the next model is to be of all rows
     wasted: float = 0.0  # on samples that led no nearer, in evaluations of all rows
     failures: int = 0  # steps that gained next to nothing of what a model of all rows predicted
@@ -47,7 +51,16 @@ class Trust:
         self.ratio = decrease / self.predicted if self.predicted > 0.0 else 1.0
 
     def raise_caution(self) -> None:
-        self.caution = min(max(4.0 * self.caution, CAUTION), self.most)
+        """After a model that was too bold."""
+        self.asked = min(2 * self.asked, LONGEST) if self.bolder else self.asked
+        self.caution, self.right, self.bolder = min(max(4.0 * self.caution, CAUTION), self.most), 0, False
+
+    def earn_boldness(self) -> None:
+        """After a model that was right: otherwise every second one may be too bold, where each leads to another."""
+        self.right, self.bolder = self.right + 1, False
+        if self.right >= self.asked or self.near:
+            self.bolder = self.caution > 0.0
+            self.relax_caution()
 
     def relax_caution(self) -> None:
-        self.caution = self.caution / 4.0 if self.caution > self.careless else 0.0
+        self.caution, self.right = self.caution / 4.0 if self.caution > self.careless else 0.0, 0
