@@ -122,10 +122,10 @@ class Follower:
         _expect_strength(problem)
         self.problem, self.w = problem, null_model(problem)
         self._options = {"passes": passes, "tol": tol}
-        chosen = automatic_solver(problem) if solver == "auto" else solver
-        self._solver = chosen
-        self._runs = Continued() if type(chosen) is SampledNewton and not problem.vector else chosen
-        self._sampler: Sampler | Sampling | str = sampler
+        self._solver: Any = automatic_solver(problem) if isinstance(solver, str) and solver == "auto" else solver
+        carries_over = type(self._solver) is SampledNewton and not problem.vector
+        self._runs: Any = Continued() if carries_over else self._solver
+        self._sampler: Any = sampler
         self._seeds = np.random.SeedSequence(seed) if not isinstance(seed, np.random.SeedSequence) else seed
 
     def minimise(self, alpha: float, w0: Vector | None = None, **options: Any) -> Result:

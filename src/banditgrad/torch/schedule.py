@@ -1,10 +1,10 @@
 """Fewer steps for the same end: a schedule that goes by what the meter promises.
 
-Batches from p are as quiet as uniform ones that are τ times as large, and a step with them is worth r steps with uniform
-ones, r = (B + B_uniform) / (B + B_p), as in `noise`. Less noise alone does not shorten a run whose step size was chosen
-for more of it, and whose schedule averages the noise away in any case. As AdaScale does for larger batches (Johnson,
-Agrawal, Gu and Guestrin, "AdaScale SGD", ICML 2020), the step size is therefore multiplied by r, and the schedule goes
-on by r steps at a time. For Adam and its like it is multiplied by √r (Malladi et al., NeurIPS 2022).
+Batches from p are as quiet as uniform ones that are τ times as large, and a step with them is worth r steps with
+uniform ones, r = (B + B_uniform) / (B + B_p), as in `noise`. Less noise alone does not shorten a run whose step size
+was chosen for more of it, and whose schedule averages the noise away in any case. As AdaScale does for larger batches
+(Johnson, Agrawal, Gu and Guestrin, "AdaScale SGD", ICML 2020), the step size is therefore multiplied by r, and the
+schedule goes on by r steps at a time. For Adam and its like it is multiplied by √r (Malladi et al., NeurIPS 2022).
 """
 
 from collections.abc import Callable

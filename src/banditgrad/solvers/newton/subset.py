@@ -39,7 +39,8 @@ class RowSubset:
         self.margins, self.previous_margins = np.zeros(self.size), np.zeros(self.size)
         self.second_derivatives = np.zeros(self.size)
         self.gradient, self.diagonal = np.zeros(problem.dimension), np.zeros(0)
-        self.value, self.point, self.behind = np.inf, None, False
+        self.value, self.behind = np.inf, False
+        self.point: Vector | None = None  # where it was evaluated
 
     def evaluate(self, w: Vector) -> float:
         """f(w), and all the attributes there; the margins of the evaluation before are kept."""
@@ -54,6 +55,7 @@ class RowSubset:
 
     def move(self, w: Vector, hessian: Matrix) -> float:
         """f(w), where f is quadratic: by its Hessian, without a look at the rows."""
+        assert self.point is not None
         v = w - self.point
         change = hessian @ v
         self.value += float((self.gradient + 0.5 * change) @ v)
