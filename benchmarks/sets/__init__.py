@@ -50,7 +50,7 @@ def data_set(family: str, name: str = "", zoo: bool = True) -> Callable[[Any], A
 @cache
 def every_set() -> dict[str, DataSet]:
     """By name, those that only the race uses too."""
-    from sets import generated, large, real  # noqa: F401  # they register themselves
+    from sets import generated, large, real, text  # noqa: F401  # they register themselves
 
     return SETS
 

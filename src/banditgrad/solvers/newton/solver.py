@@ -217,8 +217,8 @@ class SampledNewton(Solver):
     Rows are read in their order, in memory or mapped to it. Where that is cheap it keeps a matrix of d x d numbers;
     elsewhere conjugate gradients, or with an l1 norm coordinate descent, work on the sampled rows, and d may be large;
     or, where samples tell too little, on the pairs of L-BFGS. Sparse rows with `SquaredL2` that are too many for a
-    matrix and fewer than 80 times the features begin with sweeps in the dual, in random order; about n rows of them
-    count as one pass, too. There is no step size.
+    matrix and fewer than 80 times the features begin with sweeps in the dual, in random order (least squares only with
+    a penalty beside which rows are short); about n rows of them count as one pass, too. There is no step size.
     Takes the package's penalties, and your own that tell their form by `shrinkage`, `bounds` or `blocks`. Losses with a
     kink, `Hinge` and `Quantile`, are approached by smoothed ones, down to a billionth of the scale of their residuals.
     """
