@@ -5,9 +5,9 @@ accuracy or its time is up, and then searches between the rungs for the least ef
 every later turn it repeats the rungs that count. Each fit is a fresh one. The value F(w) is taken here, by
 `Problem.value`, and not by the contender.
 
-Its time is up when a fit takes longer than `budget` seconds, or `patience` times what the fastest so far needed for
-the finest accuracy: whoever is so far behind is not first anywhere. For the same reason a peer has no further rounds
-and seeds that is, at every accuracy, slower than we are by more than `FAR`.
+Its time is up when a fit takes longer than `budget` seconds, or, but for our own, `patience` times what the fastest so
+far needed for the finest accuracy: whoever is so far behind is not first anywhere. For the same reason a peer has no
+further rounds and seeds that is, at every accuracy, slower than we are by more than `FAR`.
 """
 
 import ctypes
@@ -256,7 +256,7 @@ def race(
                     continue
                 tell(f"{task.name}, round {round_ + 1}: {entry.contender.name}")
                 times = [fit.cpu for other in entries if (fit := other.best(targets[-1])) is not None]
-                entry.turn(round_ == 0, min(times, default=math.inf))
+                entry.turn(round_ == 0, math.inf if entry in ours else min(times, default=math.inf))
     finally:
         for entry in entries:
             entry.close()

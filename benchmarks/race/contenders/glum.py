@@ -1,13 +1,16 @@
 """glum: iteratively reweighted least squares, by Cholesky for L2 and by coordinate descent for L1 too; alpha = λ.
 
 Its deviances are twice the loss, and it halves them. Labels 0 and 1. Columns of its own kind, as it asks for: what
-it would make of the data on the clock. Iterations are the ladder, with a tolerance that does not stop it first.
+it would make of the data on the clock. Iterations are the ladder, few as they are Newton's, with a tolerance that does
+not stop it first.
 """
 
 import scipy.sparse as sp
 
-from race.contenders import ITERATIONS, contender
+from race.contenders import contender
 from race.contenders.scikit import NEVER, columns
+
+STEPS = tuple(range(1, 42))
 
 
 def irls(task, solver):
@@ -22,11 +25,11 @@ def irls(task, solver):
     return lambda count: GeneralizedLinearRegressor(**fixed, max_iter=count).fit(X, y).coef_
 
 
-@contender("glum irls-ls", {"logistic-l2", "squared-l2"}, ITERATIONS)
+@contender("glum irls-ls", {"logistic-l2", "squared-l2"}, STEPS)
 def least_squares(task):
     return irls(task, "irls-ls")
 
 
-@contender("glum irls-cd", {"logistic-l1", "logistic-l2", "squared-l1", "squared-l2"}, ITERATIONS)
+@contender("glum irls-cd", {"logistic-l1", "logistic-l2", "squared-l1", "squared-l2"}, STEPS)
 def coordinate_descent(task):
     return irls(task, "irls-cd")
