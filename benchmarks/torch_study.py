@@ -139,7 +139,10 @@ def report(runs: dict, console: Console) -> None:
 
 def plot(runs: dict) -> None:
     """Test loss against samples, medians."""
-    figure, axes = plt.subplots(2, 4, figsize=(14, 6), layout="constrained")
+    columns = max(1, min(4, len(runs)))
+    rows = -(-max(1, len(runs)) // columns)
+    size = (3.5 * columns, 3.0 * rows)
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
     for axis, (task, by_contender) in zip(axes.flat, runs.items(), strict=False):
         for name, colour in SHOWN.items():
             if outcomes := by_contender.get(name):

@@ -65,7 +65,7 @@ def epoch(sampler):
 
 def drift():
     """What the error says if ranks have seeds of their own, given before the process group was there."""
-    sampler = BanditBatchSampler(N, 8, bg.Mabs().start(N, seed=dist.get_rank()), guard=False)
+    sampler = BanditBatchSampler(N, 8, bg.Mabs().start(N, seed=dist.get_rank()), guard=False, replacement=True)
     idx = next(iter(sampler))
     try:
         sampler.update(idx, torch.ones(8))
