@@ -3,6 +3,7 @@
 python tests/bits.py            compares all cases with bits.json (minutes, where all is to be compiled)
 python tests/bits.py Saga       those whose name has the given words
 python tests/bits.py --write    renews bits.json, after a change that is meant; say in its message why
+python tests/bits.py --add      keeps what other machines recorded of the same sources, and adds this one
 """
 
 import argparse
@@ -111,25 +112,32 @@ def signature() -> dict[str, str]:
     }
 
 
-def recorded() -> tuple[dict[str, str], dict[str, str]]:
-    """The machine that the bits were recorded on, and the bits of every case."""
-    content = json.loads(FILE.read_text())
-    return content["machine"], content["bits"]
+def recorded() -> list[dict[str, dict[str, str]]]:
+    """For each machine that the bits were recorded on its signature, "machine", and the "bits" of every case."""
+    return json.loads(FILE.read_text())
+
+
+def recorded_here() -> dict[str, str] | None:
+    """The bits of every case as recorded on a machine like this one, if they were."""
+    here = signature()
+    return next((each["bits"] for each in recorded() if each["machine"] == here), None)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="compare cases whose name has all of these")
     parser.add_argument("--write", action="store_true", help="renew bits.json")
+    parser.add_argument("--add", action="store_true", help="add this machine to bits.json")
     arguments = parser.parse_args()
     chosen = {name: case for name, case in cases().items() if all(word in name.split() for word in arguments.words)}
-    if arguments.write:
+    if arguments.write or arguments.add:
+        others = [each for each in recorded() if arguments.add and each["machine"] != signature()]
         bits = {name: case.digest() for name, case in cases().items()}
-        FILE.write_text(json.dumps({"machine": signature(), "bits": bits}, indent=1) + "\n")
+        FILE.write_text(json.dumps([*others, {"machine": signature(), "bits": bits}], indent=1) + "\n")
         return
-    machine, bits = recorded()
-    if machine != signature():
-        sys.exit(f"bits.json was recorded elsewhere: {machine}, this is {signature()}. Write it anew from old sources.")
+    bits = recorded_here()
+    if bits is None:
+        sys.exit(f"bits.json has no {signature()}. Add this machine from the old sources: python tests/bits.py --add")
     changed = [name for name, case in chosen.items() if print(name) or case.digest() != bits.get(name)]
     print(f"{len(chosen)} cases, {len(changed)} changed", *changed, sep="\n  ")
     sys.exit(bool(changed))

@@ -12,7 +12,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -160,6 +160,12 @@ class Sampling:
         if self._last_block is None or self._last_block.i.size != size:
             self._last_block = new_block(self.n, size)
         return self._last_block
+
+    @overload
+    def draw(self) -> tuple[int, float]: ...
+
+    @overload
+    def draw(self, size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 
     def draw(self, size: int | None = None) -> tuple[Any, Any]:
         """Draw `size` indices with replacement, all from the same p; return them and their probabilities."""
