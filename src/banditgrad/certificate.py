@@ -144,13 +144,13 @@ def _balance(terms: Any, weights: Vector, Z: Vector, slopes: Vector, values: Vec
 
 def _newton_step(terms: Any, weights: Vector, Z: Vector, slopes: Vector, slope: Vector) -> Vector:
     """-(Σ_i weight_i ∇²φ_i)⁻¹ slope, by conjugate gradients; adding a number to all margins may do nothing."""
-    room, step, rest = np.empty_like(Z), np.zeros_like(slope), -slope
+    scratch, step, rest = np.empty_like(Z), np.zeros_like(slope), -slope
     direction, energy = rest.copy(), float(rest @ rest)
     goal = BALANCED * energy
     for _ in range(2 * slope.size):
-        room[:] = direction
-        margins.curve_products(terms, Z, slopes, weights, room)
-        product = room.sum(axis=0)
+        scratch[:] = direction
+        margins.curve_products(terms, Z, slopes, weights, scratch)
+        product = scratch.sum(axis=0)
         curve = float(direction @ product)
         if not (energy > goal and curve > BALANCED * float(direction @ direction)):
             break

@@ -21,7 +21,7 @@ TOGETHER = 512  # dense rows that are multiplied at a time: their numbers then s
 AT_ONCE = 1 << 18  # margins that are held at a time where all are not asked for
 
 
-class Room(NamedTuple):
+class Scratch(NamedTuple):
     """For the numbers of one row, one for each margin; empty where a row has but one margin."""
 
     z: Vector  # the margins
@@ -38,13 +38,13 @@ class VectorTable(NamedTuple):
     margins: Matrix
 
 
-def new_room(width: int, rows: int = 1) -> Room:
+def new_scratch(width: int, rows: int = 1) -> Scratch:
     """For rows of so many margins, 0 where there is but one, in minibatches of so many."""
     z, slopes, direction, product = np.zeros((4, width))
-    return Room(z, slopes, direction, product, np.zeros((rows, width)))
+    return Scratch(z, slopes, direction, product, np.zeros((rows, width)))
 
 
-NO_ROOM = new_room(0)
+NO_SCRATCH = new_scratch(0)
 
 
 class Slice(NamedTuple):
@@ -141,83 +141,83 @@ class VectorTerms(NamedTuple):
         if self.weights.size > 0:
             prefetch(self.weights, i)
 
-    # What stochastic steps ask for, as of `problem.Terms`: a row stands for x_i u' with a direction u in the room.
+    # What stochastic steps ask for, as of `problem.Terms`: a row stands for x_i u' with a direction u in the scratch.
 
-    def margin_and_slope(self, rows, iterate, room, i):
-        size = self.margins_of_row(rows, iterate, room, i)
-        self.loss.derivatives(room.z, self.targets[i], room.slopes)
-        for k in range(room.z.size):
-            room.direction[k] = room.slopes[k]
-        return size, self.weight(i) * _normalise(room.direction)
+    def margin_and_slope(self, rows, iterate, scratch, i):
+        size = self.margins_of_row(rows, iterate, scratch, i)
+        self.loss.derivatives(scratch.z, self.targets[i], scratch.slopes)
+        for k in range(scratch.z.size):
+            scratch.direction[k] = scratch.slopes[k]
+        return size, self.weight(i) * _normalise(scratch.direction)
 
-    def difference(self, rows, iterate, table, room, i):
-        size = self.margins_of_row(rows, iterate, room, i)
-        self.loss.derivatives(room.z, self.targets[i], room.slopes)
-        for k in range(room.z.size):
-            room.direction[k] = room.slopes[k] - table.slopes[i, k]
-        return size, 0.0, self.weight(i) * _normalise(room.direction)
+    def difference(self, rows, iterate, table, scratch, i):
+        size = self.margins_of_row(rows, iterate, scratch, i)
+        self.loss.derivatives(scratch.z, self.targets[i], scratch.slopes)
+        for k in range(scratch.z.size):
+            scratch.direction[k] = scratch.slopes[k] - table.slopes[i, k]
+        return size, 0.0, self.weight(i) * _normalise(scratch.direction)
 
-    def margins_of_row(self, rows, iterate, room, i):
-        """Write them to the room; returns the sum of their sizes."""
-        width, size = room.z.size, 0.0
+    def margins_of_row(self, rows, iterate, scratch, i):
+        """Write them to the scratch; returns the sum of their sizes."""
+        width, size = scratch.z.size, 0.0
         for k in range(width):
             z = iterate.margin(Slice(rows, k, width, 0.0), i)
             if rows.intercept != 0.0:
                 z += iterate.free(iterate.w.size - width + k)
-            room.z[k] = z
+            scratch.z[k] = z
             size += abs(z)
         return size
 
-    def largest_second(self, table, room, i, z, change):
-        y, u, along = self.targets[i], room.direction, 0.0
-        second = self.curves.curve_along(self.loss, room.z, room.slopes, y, u, room.product)
-        before = self.curves.curve_along(self.loss, table.margins[i], table.slopes[i], y, u, room.product)
+    def largest_second(self, table, scratch, i, z, change):
+        y, u, along = self.targets[i], scratch.direction, 0.0
+        second = self.curves.curve_along(self.loss, scratch.z, scratch.slopes, y, u, scratch.product)
+        before = self.curves.curve_along(self.loss, table.margins[i], table.slopes[i], y, u, scratch.product)
         for k in range(u.size):
-            along += u[k] * (room.z[k] - table.margins[i, k])
+            along += u[k] * (scratch.z[k] - table.margins[i, k])
         second = self.weight(i) * max(second, before)
         return max(second, change / along) if along > 0.0 else second
 
     def second_in(self, table, i):
         return self.weight(i) * self.curves.bound
 
-    def move_along(self, rows, iterate, room, i, factor, change):
-        width = room.direction.size
+    def move_along(self, rows, iterate, scratch, i, factor, change):
+        width = scratch.direction.size
         iterate.begin_move()
         for k in range(width):
-            u = room.direction[k]
+            u = scratch.direction[k]
             iterate.move_row(Slice(rows, k, width, 0.0), i, factor * u, change * u)
             if rows.intercept != 0.0:
                 iterate.move_free(iterate.w.size - width + k, factor * u, change * u)
         iterate.end_move()
 
-    def add_along(self, rows, room, i, scale, w):
+    def add_along(self, rows, scratch, i, scale, w):
         for k in range(self.width):
-            add(Slice(rows, k, self.width, 0.0), i, scale * room.direction[k], w)
+            add(Slice(rows, k, self.width, 0.0), i, scale * scratch.direction[k], w)
             if rows.intercept != 0.0:
-                w[w.size - self.width + k] += scale * room.direction[k]
+                w[w.size - self.width + k] += scale * scratch.direction[k]
 
-    def add_row_along(self, rows, iterate, room, i, gamma, scale):
+    def add_row_along(self, rows, iterate, scratch, i, gamma, scale):
         for k in range(self.width):
-            iterate.add_row(Slice(rows, k, self.width, 0.0), i, gamma, scale * room.direction[k])
+            iterate.add_row(Slice(rows, k, self.width, 0.0), i, gamma, scale * scratch.direction[k])
             if rows.intercept != 0.0:
-                iterate.w[iterate.w.size - self.width + k] += scale * room.direction[k]
+                iterate.w[iterate.w.size - self.width + k] += scale * scratch.direction[k]
 
-    def keep(self, room, k):
+    def keep(self, scratch, k):
         """Remember the direction of a row as that of the minibatch's row k."""
-        for m in range(room.direction.size):
-            room.directions[k, m] = room.direction[m]
+        for m in range(scratch.direction.size):
+            scratch.directions[k, m] = scratch.direction[m]
 
-    def recall(self, room, k):
-        for m in range(room.direction.size):
-            room.direction[m] = room.directions[k, m]
+    def recall(self, scratch, k):
+        for m in range(scratch.direction.size):
+            scratch.direction[m] = scratch.directions[k, m]
 
-    def along(self, rows, room, i, v):
+    def along(self, rows, scratch, i, v):
         """<x_i u', V>, and the length of V'x_i."""
-        _margins_at(rows, i, v, room.z)
+        _margins_at(rows, i, v, scratch.z)
         slope, squares = 0.0, 0.0
-        for k in range(room.z.size):
-            slope += room.direction[k] * room.z[k]
-            squares += room.z[k] * room.z[k]
+        for k in range(scratch.z.size):
+            slope += scratch.direction[k] * scratch.z[k]
+            squares += scratch.z[k] * scratch.z[k]
         return slope, math.sqrt(squares)
 
     def take_squares(self, rows, i, g, total):
@@ -232,58 +232,58 @@ class VectorTerms(NamedTuple):
     def free_coordinates(self):
         return self.width
 
-    def add_curved(self, rows, room, i, w, s, share, out):
-        _margins_at(rows, i, w, room.z)
-        _margins_at(rows, i, s, room.product)
-        self.loss.derivatives(room.z, self.targets[i], room.slopes)
-        self.curves.times(self.loss, room.z, room.slopes, self.targets[i], room.product, room.product)
-        for k in range(room.direction.size):
-            room.direction[k] = room.product[k]
-        self.add_along(rows, room, i, self.weight(i) / share, out)
+    def add_curved(self, rows, scratch, i, w, s, share, out):
+        _margins_at(rows, i, w, scratch.z)
+        _margins_at(rows, i, s, scratch.product)
+        self.loss.derivatives(scratch.z, self.targets[i], scratch.slopes)
+        self.curves.times(self.loss, scratch.z, scratch.slopes, self.targets[i], scratch.product, scratch.product)
+        for k in range(scratch.direction.size):
+            scratch.direction[k] = scratch.product[k]
+        self.add_along(rows, scratch, i, self.weight(i) / share, out)
 
     def note_row_of(self, rows, iterate, i):
         width = self.width
         for k in range(width):
             iterate.note_row(Slice(rows, k, width, 0.0), i)
 
-    def remember(self, table, room, i, z, slope):
-        for k in range(room.z.size):
-            table.slopes[i, k] = room.slopes[k]
-            table.margins[i, k] = room.z[k]
+    def remember(self, table, scratch, i, z, slope):
+        for k in range(scratch.z.size):
+            table.slopes[i, k] = scratch.slopes[k]
+            table.margins[i, k] = scratch.z[k]
 
     def fetch_of(self, table, i):
         prefetch(table.slopes, i)
         prefetch(table.margins, i)
 
-    def term_at(self, rows, room, w, i, zero):
-        for k in range(room.z.size):
-            room.z[k] = 0.0
+    def term_at(self, rows, scratch, w, i, zero):
+        for k in range(scratch.z.size):
+            scratch.z[k] = 0.0
         if not zero:
-            _margins_at(rows, i, w, room.z)
-        return self.term(i, room.z)
+            _margins_at(rows, i, w, scratch.z)
+        return self.term(i, scratch.z)
 
-    def add_terms_along(self, rows, room, i, w, direction, lengths, n, values):
-        _margins_at(rows, i, w, room.z)
-        _margins_at(rows, i, direction, room.product)
+    def add_terms_along(self, rows, scratch, i, w, direction, lengths, n, values):
+        _margins_at(rows, i, w, scratch.z)
+        _margins_at(rows, i, direction, scratch.product)
         for part in range(lengths.size):
-            for k in range(room.z.size):
-                room.slopes[k] = room.z[k] + lengths[part] * room.product[k]
-            values[part] += self.term(i, room.slopes) / n
+            for k in range(scratch.z.size):
+                scratch.slopes[k] = scratch.z[k] + lengths[part] * scratch.product[k]
+            values[part] += self.term(i, scratch.slopes) / n
 
-    def add_gradient(self, rows, room, w, table, i, n, g, with_value):
-        width = room.z.size
-        _margins_at(rows, i, w, room.z)
-        value = self.weight(i) * self.loss.derivatives(room.z, self.targets[i], room.slopes)
+    def add_gradient(self, rows, scratch, w, table, i, n, g, with_value):
+        width = scratch.z.size
+        _margins_at(rows, i, w, scratch.z)
+        value = self.weight(i) * self.loss.derivatives(scratch.z, self.targets[i], scratch.slopes)
         for k in range(width):
-            table.margins[i, k], table.slopes[i, k] = room.z[k], room.slopes[k]
-            room.slopes[k] *= self.weight(i) / n
+            table.margins[i, k], table.slopes[i, k] = scratch.z[k], scratch.slopes[k]
+            scratch.slopes[k] *= self.weight(i) / n
         for e in range(rows.begin(i), rows.end(i)):
             x, j = np.float64(rows.entry(i, e)), np.int64(rows.column(i, e))
             for k in range(width):
-                g[j * width + k] += x * room.slopes[k]
+                g[j * width + k] += x * scratch.slopes[k]
         if rows.intercept != 0.0:
             for k in range(width):
-                g[g.size - width + k] += room.slopes[k]
+                g[g.size - width + k] += scratch.slopes[k]
         return value
 
 

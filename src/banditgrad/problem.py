@@ -60,20 +60,20 @@ class Terms(NamedTuple):
         return s * value, s * slope, s * second
 
     # What stochastic steps ask for. `margins.VectorTerms` has the same methods for rows of several margins, for which
-    # there is the room; here a row of the table is a slope and a margin.
+    # there is the scratch; here a row of the table is a slope and a margin.
 
-    def margin_and_slope(self, rows, iterate, room, i):
+    def margin_and_slope(self, rows, iterate, scratch, i):
         """z_i, and the slope with ∇φ_i(w) = slope · x_i."""
         z = iterate.margin(rows, i)
         return z, self.slope(i, z)
 
-    def difference(self, rows, iterate, table, room, i):
+    def difference(self, rows, iterate, table, scratch, i):
         """Likewise, and the change with ∇φ_i(w) - ∇φ_i(w̃_i) = change · x_i."""
         z = iterate.margin(rows, i)
         slope = self.slope(i, z)
         return z, slope, slope - table[i].slope
 
-    def largest_second(self, table, room, i, z, change):
+    def largest_second(self, table, scratch, i, z, change):
         """The largest of φ_i'' at the margins of w̃_i and w and of the slope of its derivative between them."""
         before = table[i].margin
         second = max(self.second(i, before), self.second(i, z))
@@ -83,23 +83,23 @@ class Terms(NamedTuple):
         """φ_i'' at the margin of w̃_i."""
         return self.second(i, table[i].margin)
 
-    def move_along(self, rows, iterate, room, i, factor, change):
+    def move_along(self, rows, iterate, scratch, i, factor, change):
         iterate.move(rows, i, factor, change)
 
-    def add_along(self, rows, room, i, scale, w):
+    def add_along(self, rows, scratch, i, scale, w):
         """w += scale · x_i."""
         add(rows, i, scale, w)
 
-    def add_row_along(self, rows, iterate, room, i, gamma, scale):
+    def add_row_along(self, rows, iterate, scratch, i, gamma, scale):
         iterate.add_row(rows, i, gamma, scale)
 
-    def keep(self, room, k):
+    def keep(self, scratch, k):
         """Rows of one margin have no direction to remember."""
 
-    def recall(self, room, k):
+    def recall(self, scratch, k):
         pass
 
-    def along(self, rows, room, i, v):
+    def along(self, rows, scratch, i, v):
         """<x_i, v>, and its size but for the sign."""
         slope = dot(rows, i, v)
         return slope, slope
@@ -116,7 +116,7 @@ class Terms(NamedTuple):
         """How many an intercept is."""
         return 1
 
-    def add_curved(self, rows, room, i, w, s, share, out):
+    def add_curved(self, rows, scratch, i, w, s, share, out):
         """out += ∇²φ_i(w) s / share."""
         second = self.second(i, dot(rows, i, w))
         add(rows, i, second * dot(rows, i, s) / share, out)
@@ -124,7 +124,7 @@ class Terms(NamedTuple):
     def note_row_of(self, rows, iterate, i):
         iterate.note_row(rows, i)
 
-    def remember(self, table, room, i, z, slope):
+    def remember(self, table, scratch, i, z, slope):
         """w̃_i becomes w."""
         table[i].slope = slope
         table[i].margin = z
@@ -132,17 +132,17 @@ class Terms(NamedTuple):
     def fetch_of(self, table, i):
         prefetch(table, i)
 
-    def term_at(self, rows, room, w, i, zero):
+    def term_at(self, rows, scratch, w, i, zero):
         """φ_i(w); w may be said to be zero."""
         return self.term(i, 0.0 if zero else dot(rows, i, w))
 
-    def add_terms_along(self, rows, room, i, w, direction, lengths, n, values):
+    def add_terms_along(self, rows, scratch, i, w, direction, lengths, n, values):
         """values_k += φ_i(w + lengths_k · direction) / n."""
         z, change = dot(rows, i, w), dot(rows, i, direction)
         for k in range(lengths.size):
             values[k] += self.term(i, z + lengths[k] * change) / n
 
-    def add_gradient(self, rows, room, w, table, i, n, g, with_value):
+    def add_gradient(self, rows, scratch, w, table, i, n, g, with_value):
         """g += ∇φ_i(w) / n, and w̃_i becomes w; returns φ_i(w) where that is asked for, else 0."""
         z = dot(rows, i, w)
         slope = self.slope(i, z)
@@ -418,7 +418,7 @@ class Problem:
     def _mean(self, w: Vector) -> float:
         if self.vector:
             return margins.mean_term(self.parts, self.shaped(w))
-        return float(_mean_term(self.parts, margins.NO_ROOM, w))
+        return float(_mean_term(self.parts, margins.NO_SCRATCH, w))
 
     @cached_property
     def _value_at_zero(self) -> float:
@@ -551,7 +551,7 @@ class Problem:
         if self.vector:
             margins.compile(parts, self.shaped(nothing))
         else:
-            _mean_term(parts, margins.NO_ROOM, nothing)
+            _mean_term(parts, margins.NO_SCRATCH, nothing)
             _gradient(parts, nothing, nothing)
         add_squares(parts, nothing)
         _penalty_cost(self.penalty, nothing, 0)
@@ -619,8 +619,8 @@ def _weights(values: ArrayLike, n: int) -> Vector:
 
 
 @kernel
-def _mean_term(parts, room, w):
-    return mean_term(parts, room, w)
+def _mean_term(parts, scratch, w):
+    return mean_term(parts, scratch, w)
 
 
 @kernel

@@ -74,9 +74,9 @@ class Loop:
     def compile(self, problem: Problem) -> None:
         """Have the loops compiled, so that this does not count as work."""
         w, parts = np.zeros(problem.dimension), problem.parts
-        none, room = parts._replace(norms2=parts.norms2[:0]), self.state.minibatch.room
-        _evaluate(none, room, w, self.state.table, np.zeros_like(w))
-        _values_along(none, room, w, w, np.zeros(0), np.zeros(0))
+        none, scratch = parts._replace(norms2=parts.norms2[:0]), self.state.minibatch.scratch
+        _evaluate(none, scratch, w, self.state.table, np.zeros_like(w))
+        _values_along(none, scratch, w, w, np.zeros(0), np.zeros(0))
         if self._samples is not None:
             self._samples.compile(problem, self.sampling.state)
         self._set_out(w, w)
@@ -86,14 +86,14 @@ class Loop:
     def evaluate(self, problem: Problem, w: Vector) -> tuple[float, Vector]:
         """f_k(w) and ∇f_k(w); w becomes the snapshot."""
         gradient = np.zeros_like(w)
-        value = float(_evaluate(problem.parts, self.state.minibatch.room, w, self.state.table, gradient))
+        value = float(_evaluate(problem.parts, self.state.minibatch.scratch, w, self.state.table, gradient))
         self.snapshot = w.copy()
         return value, gradient
 
     def probe(self, problem: Problem, w: Vector, direction: Vector, parts: Vector) -> Vector:
         """f_k at w + part · direction, for each of the parts."""
         values = np.zeros(parts.size)
-        _values_along(problem.parts, self.state.minibatch.room, w, direction, parts, values)
+        _values_along(problem.parts, self.state.minibatch.scratch, w, direction, parts, values)
         return values
 
     def approach(self, problem: Problem, w: Vector) -> Moved | None:
@@ -147,15 +147,15 @@ class Loop:
 
 
 @kernel
-def _evaluate(parts, room, w, table, gradient):
-    return full_gradient(parts, room, w, table, gradient, True)
+def _evaluate(parts, scratch, w, table, gradient):
+    return full_gradient(parts, scratch, w, table, gradient, True)
 
 
 @kernel
-def _values_along(parts, room, w, direction, lengths, values):
+def _values_along(parts, scratch, w, direction, lengths, values):
     n = parts.norms2.size
     for i in range(n):
-        parts.terms.add_terms_along(parts.rows, room, i, w, direction, lengths, n, values)
+        parts.terms.add_terms_along(parts.rows, scratch, i, w, direction, lengths, n, values)
 
 
 @kernel

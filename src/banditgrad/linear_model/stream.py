@@ -40,7 +40,7 @@ class Memory(NamedTuple):
     sums: Vector  # over the rows: Σ y², Σ_j (x_j / max |x_j|)², 1
 
 
-class Scratch(NamedTuple):
+class PassScratch(NamedTuple):
     rate: Vector  # h_jk without the share of k
     balance: Vector  # 1 / √(share of k)
     margin: Vector
@@ -131,7 +131,7 @@ def _rate(problem: Problem, targets: Vector, memory: Memory) -> float:
     return RATE * math.sqrt(squares / count / max(1.0, features / count))
 
 
-def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Vector, Scratch]:
+def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Vector, PassScratch]:
     d, targets, total = problem.d, memory.by_target.size, memory.by_target.sum(keepdims=True)
     scale = memory.largest * np.sqrt(memory.squares)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -139,7 +139,7 @@ def _ready(problem: Problem, memory: Memory, w: Vector, rate: float) -> tuple[Ve
         shares = memory.by_target / total
         balance = np.where(shares > 0.0, 1.0 / np.sqrt(shares), 1.0)
     room, done = (np.zeros(targets), np.zeros(targets), total), np.zeros(d, np.int64)
-    return w.copy(), Scratch(rates, balance, *room, done, problem.margins)
+    return w.copy(), PassScratch(rates, balance, *room, done, problem.margins)
 
 
 @kernel

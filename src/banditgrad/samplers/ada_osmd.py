@@ -35,7 +35,7 @@ class AdaOsmdState(NamedTuple):
     votes: NDArray[np.void]
     spread: NDArray[np.float64]  # Σ_s Σ_e θ_e (a_i / (p_i^e p_i))²
     feedback: NDArray[np.void]
-    room: NDArray[np.float64]
+    scratch: NDArray[np.float64]
     alpha: float
 
     def expert(self, e):
@@ -56,7 +56,7 @@ class AdaOsmdState(NamedTuple):
         return p_i
 
     def update(self, i, p_i, a_i):
-        n = self.room.size
+        n = self.scratch.size
         n_p = n * p_i
         rate = descent_rate(self.feedback[0], n_p, a_i, n)
         unit_loss = min(a_i / math.sqrt(self.feedback[0].moment), 1e100) if a_i > 0.0 else 0.0
@@ -68,7 +68,7 @@ class AdaOsmdState(NamedTuple):
             self.spread[0] += self.votes[e].share * loss * loss
             weighted.multiply(i, math.exp(min(self.votes[e].rate * rate / (n_q * n_q * n_p), 1.0)))
             if far_off(weighted):
-                project(weighted, self.room, self.alpha)
+                project(weighted, self.scratch, self.alpha)
         _vote(self.votes, self.spread[0])
 
     def statistics(self):
@@ -135,7 +135,7 @@ class AdaOsmd(Sampler):
             votes=votes,
             spread=np.zeros(1),
             feedback=np.zeros(1, FEEDBACK),
-            room=np.zeros(n),
+            scratch=np.zeros(n),
             alpha=float(self.alpha),
         )
         for e in range(EXPERTS):

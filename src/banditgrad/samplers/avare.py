@@ -28,7 +28,7 @@ class AvareState(NamedTuple):
     unit: NDArray[np.float64]  # the mean of a_i over the warm-up
     warm_up: NDArray[np.void]
     norms: NDArray[np.float64]  # ĝ
-    room: NDArray[np.float64]
+    scratch: NDArray[np.float64]
     level: NDArray[np.void]
     theta: float  # 0: nothing is mixed in
     alpha: float
@@ -51,11 +51,11 @@ def _renew(state):
     level.renew_at = level.updates + n
     largest = 0.0
     for i in range(n):
-        state.room[i] = state.norms[i]
+        state.scratch[i] = state.norms[i]
         largest = max(largest, state.norms[i])
     if largest > 0.0:
-        level.scale = truncate(state.room, level.floor)
-        fill_again(state.weighted, state.room)
+        level.scale = truncate(state.scratch, level.floor)
+        fill_again(state.weighted, state.scratch)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Avare(Sampler):
             **fields,
             **cold(n),
             norms=np.ones(n),
-            room=np.zeros(n),
+            scratch=np.zeros(n),
             level=np.array([(self.alpha / n, 1.0 / n, 0, n)], LEVEL),
             theta=0.0,
             alpha=float(self.alpha),

@@ -29,7 +29,7 @@ class OsmdState(NamedTuple):
     floor_of: EvenFloor
     stream: NDArray[np.uint64]
     feedback: NDArray[np.void]
-    room: NDArray[np.float64]
+    scratch: NDArray[np.float64]
     theta: float  # 0: nothing is mixed in
     alpha: float
     rate: float
@@ -39,7 +39,7 @@ class OsmdState(NamedTuple):
         x = descent_rate(self.feedback[0], n_p, a_i, self.weighted.where.size) * self.rate / (n_p * n_p * n_p)
         self.weighted.multiply_in(k, math.exp(min(x, 1.0)))
         if far_off(self.weighted):
-            project(self.weighted, self.room, self.alpha)
+            project(self.weighted, self.scratch, self.alpha)
 
 
 @inline
@@ -52,10 +52,10 @@ def descent_rate(feedback, n_p, a_i, n):
 
 
 @inline
-def project(weighted, room, alpha):
-    read_weights(weighted.entries, room)
-    truncate(room, alpha / room.size)
-    fill_again(weighted, room)
+def project(weighted, scratch, alpha):
+    read_weights(weighted.entries, scratch)
+    truncate(scratch, alpha / scratch.size)
+    fill_again(weighted, scratch)
 
 
 def osmd_rate(n: int, alpha: float) -> float:
@@ -100,7 +100,7 @@ class Osmd(Sampler):
         return OsmdState(
             **fields,
             feedback=np.zeros(1, FEEDBACK),
-            room=np.zeros(n),
+            scratch=np.zeros(n),
             theta=0.0,
             alpha=float(self.alpha),
             rate=self.rate * osmd_rate(n, self.alpha),

@@ -70,9 +70,9 @@ def _saga(parts, state, sampler, steps):
             continue
         factor = weigh(parts, state, i, z, change, energy, step_limit(state))  # change / (n p_i)
         parts.terms.move_along(
-            parts.rows, iterate, minibatch.room, i, factor, change * one_nth
+            parts.rows, iterate, minibatch.scratch, i, factor, change * one_nth
         )  # w, then g = (1/n) Σ_j ∇φ_j(w̃_j)
-        parts.terms.remember(table, minibatch.room, i, z, slope)  # w̃_i
+        parts.terms.remember(table, minibatch.scratch, i, z, slope)  # w̃_i
         if automatic:
             _watch(parts, state, sampler)
     return steps
@@ -90,7 +90,7 @@ def _watch(parts, state, sampler):
         iterate.flush()
         gamma = iterate.clock[0].gamma
         stable = gamma * state.stability.overshoot <= state.stability.limit[0]  # γ r_i <= 1 for all rows
-        value = objective(parts, state.minibatch.room, safeguard, iterate.w)
+        value = objective(parts, state.minibatch.scratch, safeguard, iterate.w)
         if approve(safeguard, iterate.w, value, watch.gap, gamma):
             check_later(safeguard, min(watch.gap + watch.gap // 2, LONGEST_GAP * n if stable else max(1, n // 2)))
         else:
@@ -104,11 +104,11 @@ def _watch(parts, state, sampler):
 def _begin_anew(parts, state):
     """Go on from w: all w̃_i are w."""
     start_over(parts, state)
-    full_gradient(parts, state.minibatch.room, state.iterate.w, state.table, state.iterate.g, False)
+    full_gradient(parts, state.minibatch.scratch, state.iterate.w, state.table, state.iterate.g, False)
     state.iterate.resume()
 
 
 @kernel
 def _begin(parts, state):
-    full_gradient(parts, state.minibatch.room, state.iterate.w, state.table, state.iterate.g, False)
+    full_gradient(parts, state.minibatch.scratch, state.iterate.w, state.table, state.iterate.g, False)
     state.iterate.resume()

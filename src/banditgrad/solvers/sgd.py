@@ -98,5 +98,5 @@ def _sgd(parts, state, sampler, steps):
         for k in range(minibatch.i.size):
             recall(parts, minibatch, k)
             scale = -gamma * minibatch.factor[k]
-            parts.terms.add_row_along(parts.rows, iterate, minibatch.room, minibatch.i[k], gamma, scale)
+            parts.terms.add_row_along(parts.rows, iterate, minibatch.scratch, minibatch.i[k], gamma, scale)
     return steps

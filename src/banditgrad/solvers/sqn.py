@@ -223,4 +223,4 @@ def _hessian_times(parts, state, w, s, out):
     n = parts.norms2.size
     for _ in range(state.hessian_rows):
         i = uniform_index(state.stream, n)
-        parts.terms.add_curved(parts.rows, state.minibatch.room, i, w, s, state.hessian_rows, out)
+        parts.terms.add_curved(parts.rows, state.minibatch.scratch, i, w, s, state.hessian_rows, out)

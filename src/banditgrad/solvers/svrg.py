@@ -162,7 +162,7 @@ def inner_loop(parts, state, sampler, steps, limit):
         if not (abs(z) < np.inf and energy < np.inf):
             return step, NOT_FINITE
         factor = weigh(parts, state, i, z, change, energy, limit)  # change / (n p_i)
-        parts.terms.move_along(parts.rows, iterate, minibatch.room, i, factor, 0.0)
+        parts.terms.move_along(parts.rows, iterate, minibatch.scratch, i, factor, 0.0)
         if noise.size > 0:
             weight = 1.0 / (parts.norms2.size * minibatch.p[0])
             noise[0].adaptive += energy * weight * weight
@@ -183,14 +183,14 @@ def _take_snapshot(parts, state, sampler):
         snapshot[j] = iterate.total[j] / this_bin.length if mean else iterate.w[j]
     if mean:
         state.rule.measured[0].caution = 1.0
-    value = full_gradient(parts, state.minibatch.room, snapshot, state.table, iterate.g, automatic)
+    value = full_gradient(parts, state.minibatch.scratch, snapshot, state.table, iterate.g, automatic)
     if automatic:
         value += safeguard.penalty.total_cost(snapshot, safeguard.penalised)
         if not approve(safeguard, snapshot, value, this_bin.length, iterate.clock[0].gamma):
             for j in range(snapshot.size):
                 iterate.w[j] = snapshot[j]
             _begin_anew(parts, state)
-            full_gradient(parts, state.minibatch.room, snapshot, state.table, iterate.g, False)
+            full_gradient(parts, state.minibatch.scratch, snapshot, state.table, iterate.g, False)
         stabilise(parts, state, sampler)
     for j in range(iterate.total.size):
         iterate.total[j] = 0.0

@@ -93,8 +93,8 @@ class Curvature(NamedTuple):
         if isinstance(self.rows, Dense):
             self._dense_product(V, out)
         else:
-            room = np.empty((2, V.shape[1]))
-            _product(self.rows, self.terms, self.Z, self.slopes, self.scales, self.added, V, room, out)
+            scratch = np.empty((2, V.shape[1]))
+            _product(self.rows, self.terms, self.Z, self.slopes, self.scales, self.added, V, scratch, out)
 
     def _dense_product(self, V: Matrix, out: Matrix) -> None:
         """The rows are read once, some at a time."""
@@ -128,8 +128,8 @@ class Curvature(NamedTuple):
 
 
 @kernel
-def _product(rows, terms, Z, slopes, scales, added, V, room, out):
-    v, u = room[0], room[1]
+def _product(rows, terms, Z, slopes, scales, added, V, scratch, out):
+    v, u = scratch[0], scratch[1]
     for i in range(scales.size):
         margins.dots(rows, i, V, v)
         terms.loss.curve_product(Z[i], slopes[i], terms.targets[i], v, u)

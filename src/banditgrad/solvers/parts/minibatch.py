@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banditgrad._jit import inline, outline, prefetch
-from banditgrad.margins import Room, new_room
+from banditgrad.margins import Scratch, new_scratch
 from banditgrad.samplers.blocks import NONE, Block, gather_feedback, new_double_buffer, sub_block
 
 BLOCK_SIZE = 128
@@ -19,7 +19,7 @@ BLOCKS_PER_PASS = 64  # at least, unless a minibatch is more than such a block: 
 FETCH_AHEAD, LOCATE_AHEAD = 3, 12  # how many steps before its own a row is asked for, and all else of it
 
 # Where a minibatch begins in the double buffer: this one, and that which is LOCATE_AHEAD steps on.
-PLACE = np.dtype([("now", "i8"), ("ahead", "i8")])
+POSITION = np.dtype([("now", "i8"), ("ahead", "i8")])
 
 
 class Minibatch(NamedTuple):
@@ -30,8 +30,8 @@ class Minibatch(NamedTuple):
     factor: NDArray[np.float64]  # of x_i in the gradient estimator
     feedback: NDArray[np.float64]  # a_i that the sampler will be told, or NONE
     buffer: Block
-    place: NDArray[np.void]  # one PLACE record
-    room: Room  # of rows with several margins
+    position: NDArray[np.void]  # one POSITION record
+    scratch: Scratch  # of rows with several margins
 
 
 def new_minibatch(problem: Any, size: int) -> Minibatch:
@@ -43,8 +43,8 @@ def new_minibatch(problem: Any, size: int) -> Minibatch:
         factor=np.zeros(size),
         feedback=np.full(size, NONE),
         buffer=new_double_buffer(n, block_size),
-        place=np.array([(-size, 0)], PLACE),
-        room=new_room(problem.margins if problem.vector else 0, size),
+        position=np.array([(-size, 0)], POSITION),
+        scratch=new_scratch(problem.margins if problem.vector else 0, size),
     )
 
 
@@ -56,8 +56,8 @@ def check_batch_size(owner: Any, size: Any) -> None:
 @inline
 def next_minibatch(parts, sampler, minibatch):
     """Go on to the next minibatch, all from one p; False where the sampler drew an index out of range."""
-    buffer, place, size = minibatch.buffer, minibatch.place[0], minibatch.i.size
-    block_size, begin = buffer.i.size // 2, place.now
+    buffer, position, size = minibatch.buffer, minibatch.position[0], minibatch.i.size
+    block_size, begin = buffer.i.size // 2, position.now
     if begin >= 0:
         for k in range(size):
             buffer.a[begin + k] = minibatch.feedback[k]
@@ -67,12 +67,12 @@ def next_minibatch(parts, sampler, minibatch):
         if not _draw_anew(sampler, buffer, begin, block_size):
             return False
         begin = block_size if begin == block_size else 0
-    place.now = begin
+    position.now = begin
     for k in range(size):
         minibatch.i[k] = buffer.i[begin + k]
         minibatch.p[k] = buffer.p[begin + k]
     soon, ahead = _after(begin, FETCH_AHEAD * size, block_size), _after(begin, LOCATE_AHEAD * size, block_size)
-    place.ahead = ahead
+    position.ahead = ahead
     for k in range(size):
         parts.rows.fetch(buffer.i[soon + k])
         i = buffer.i[ahead + k]
@@ -85,7 +85,7 @@ def next_minibatch(parts, sampler, minibatch):
 @inline
 def row_ahead(minibatch):
     """A row that a step soon to come looks at: what a solver keeps of it can be fetched."""
-    return minibatch.buffer.i[minibatch.place[0].ahead]
+    return minibatch.buffer.i[minibatch.position[0].ahead]
 
 
 @inline
@@ -133,12 +133,12 @@ def estimate(parts, iterate, minibatch):
     a_unit = 1.0 / n / n
     for k in range(size):
         i = minibatch.i[k]
-        z, slope = parts.terms.margin_and_slope(parts.rows, iterate, minibatch.room, i)
+        z, slope = parts.terms.margin_and_slope(parts.rows, iterate, minibatch.scratch, i)
         if not (abs(z) < np.inf and slope * slope * parts.norms2[i] < np.inf):
             return False
         minibatch.factor[k] = slope
         if size > 1:
-            parts.terms.keep(minibatch.room, k)
+            parts.terms.keep(minibatch.scratch, k)
     for k in range(size):
         i, slope = minibatch.i[k], minibatch.factor[k]
         minibatch.feedback[k] = slope * slope * parts.norms2[i] * a_unit  # a_i = ‖∇φ_i(w)‖² / n²
@@ -151,11 +151,11 @@ def add_estimate(parts, minibatch, scale, out):
     """out += scale · ĝ, of the last `estimate`."""
     for k in range(minibatch.i.size):
         recall(parts, minibatch, k)
-        parts.terms.add_along(parts.rows, minibatch.room, minibatch.i[k], scale * minibatch.factor[k], out)
+        parts.terms.add_along(parts.rows, minibatch.scratch, minibatch.i[k], scale * minibatch.factor[k], out)
 
 
 @inline
 def recall(parts, minibatch, k):
-    """Make the room that of row k."""
+    """Make the scratch that of row k."""
     if minibatch.i.size > 1:
-        parts.terms.recall(minibatch.room, k)
+        parts.terms.recall(minibatch.scratch, k)

@@ -46,9 +46,9 @@ def new_safeguard(problem: Any, w: NDArray[np.float64]) -> Safeguard:
 
 
 @inline
-def objective(parts, room, safeguard, w):
+def objective(parts, scratch, safeguard, w):
     """F(w)."""
-    return mean_term(parts, room, w) + safeguard.penalty.total_cost(w, safeguard.penalised)
+    return mean_term(parts, scratch, w) + safeguard.penalty.total_cost(w, safeguard.penalised)
 
 
 @inline

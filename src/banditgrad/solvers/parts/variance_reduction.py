@@ -104,7 +104,7 @@ def new_table(problem: Any) -> Any:
 @inline
 def difference(parts, state, i):
     """∇φ_i(w) - ∇φ_i(w̃_i) = change · x_i: the margin and the slope at w, the change, and the squared norm of it all."""
-    z, slope, change = parts.terms.difference(parts.rows, state.iterate, state.table, state.minibatch.room, i)
+    z, slope, change = parts.terms.difference(parts.rows, state.iterate, state.table, state.minibatch.scratch, i)
     return z, slope, change, change * change * parts.norms2[i]
 
 
@@ -117,7 +117,7 @@ def weigh(parts, state, i, z, change, energy, limit):
     factor = change * weight
     if rule.automatic:
         if change != 0.0:
-            second = parts.terms.largest_second(state.table, state.minibatch.room, i, z, change)
+            second = parts.terms.largest_second(state.table, state.minibatch.scratch, i, z, change)
             measure(rule, state.iterate, parts, i, p_i, energy * weight * weight, change * factor / second)
         set_step(rule, state.iterate, parts, i, limit)
     return factor
@@ -142,7 +142,7 @@ def leapt(parts, state):
     """Whether F is far above the least that was seen; if so, w is the best point again."""
     iterate, best = state.iterate, state.safeguard.watch[0].best_value
     iterate.flush()
-    if objective(parts, state.minibatch.room, state.safeguard, iterate.w) <= best + LEAP * abs(best):
+    if objective(parts, state.minibatch.scratch, state.safeguard, iterate.w) <= best + LEAP * abs(best):
         return False
     go_back(state.safeguard, iterate.w, iterate.clock[0].gamma)
     return True

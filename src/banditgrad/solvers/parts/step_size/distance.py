@@ -75,7 +75,7 @@ class Distance(NamedTuple):
     longest_rows: NDArray[np.int64]
     allowed: float  # what the sum of their terms may be
     measured: NDArray[np.void]  # one PROGRESS record
-    zeros: Vector  # room for ĝ; empty for minibatches of one row
+    zeros: Vector  # scratch for ĝ; empty for minibatches of one row
     longest: float
     interval: int  # steps
     smoothness: Vector  # L_i
@@ -104,7 +104,7 @@ class Distance(NamedTuple):
         for k in range(minibatch.i.size):
             i = minibatch.i[k]
             recall(parts, minibatch, k)
-            along, length = parts.terms.along(parts.rows, minibatch.room, i, v)
+            along, length = parts.terms.along(parts.rows, minibatch.scratch, i, v)
             slope += minibatch.factor[k] * along
             if parts.norms2[i] > 0.0:
                 second_i = self.smoothness[i] / parts.norms2[i]
@@ -141,8 +141,8 @@ def schedule_or_distance(problem: Any, step_size: Any, w: Vector, batch_size: in
     typical = math.sqrt(float(np.mean(problem.gradient_norms(w) ** 2)))
     reach = FIRST_STEP / largest * typical if largest > 0.0 else 0.0
     longest_rows = np.argsort(problem.smoothness)[-max(1, problem.n // LONGEST_ROWS) :]
-    room = new_minibatch(problem, 1).room
-    allowed = RISE * problem.n * abs(problem.value(w)) + _sum_of_terms(problem.parts, room, w, longest_rows)
+    scratch = new_minibatch(problem, 1).scratch
+    allowed = RISE * problem.n * abs(problem.value(w)) + _sum_of_terms(problem.parts, scratch, w, longest_rows)
     return Distance(
         origin=w.copy(),
         good=w.copy(),
@@ -192,7 +192,7 @@ def _look(problem: Any, state: Any) -> None:
     """At the end of an interval: measure the distance, or go back where the longest rows say that F has risen."""
     rule, w = state.rule, state.iterate.w
     seen, reach = rule.measured[0], float(np.linalg.norm(w - rule.origin))
-    if _sum_of_terms(problem.parts, state.minibatch.room, w, rule.longest_rows) <= rule.allowed:
+    if _sum_of_terms(problem.parts, state.minibatch.scratch, w, rule.longest_rows) <= rule.allowed:
         rule.good[:] = w
         seen["reach"] = max(seen["reach"], reach)
     else:
@@ -201,8 +201,8 @@ def _look(problem: Any, state: Any) -> None:
 
 
 @kernel
-def _sum_of_terms(parts, room, w, chosen):
+def _sum_of_terms(parts, scratch, w, chosen):
     total = 0.0
     for i in chosen:
-        total += parts.terms.term_at(parts.rows, room, w, i, False)
+        total += parts.terms.term_at(parts.rows, scratch, w, i, False)
     return total
