@@ -141,7 +141,7 @@ def test_every_solver_comes_to_the_minimum(rows, name, solver):
 
 
 @pytest.mark.parametrize("kind", ["wide dense", "wide sparse"])
-@pytest.mark.parametrize("name", STRUCTURED)
+@pytest.mark.parametrize("name", ["Weighted(ElasticNet)", "Box(L1)", "Box(Weighted)", "GroupLasso", "SparseGroupLasso"])
 def test_newton_without_a_matrix(rng, name, kind):
     """Coordinate and block coordinate descent on the columns of samples."""
     n, d = 150, 600
@@ -149,9 +149,11 @@ def test_newton_without_a_matrix(rng, name, kind):
     y = np.where(X @ (rng.standard_normal(d) * (rng.random(d) < 0.05)) + 0.1 * rng.standard_normal(n) > 0, 1.0, -1.0)
     problem = bg.Problem(sp.csr_array(X) if kind == "wide sparse" else X, y, bg.Logistic(), structured(d)[name])
     newton = bg.minimise(problem, bg.SampledNewton(), passes=300, seed=0)
-    other = bg.minimise(problem, bg.Saga(), passes=3000, seed=0, tol=1e-9)
-    assert newton.value <= other.value + 1e-9 * abs(other.value) + 1e-12
-    assert newton.value >= other.value - max(1e-7 * abs(other.value), problem.gap(other.w) if "Box" in name else 1e-7)
+    if "Weighted" not in name or name.startswith("Box"):  # but where features are free of a penalty
+        assert problem.gap(newton.w) < 1e-7 * newton.value
+    other = bg.minimise(problem, bg.Saga(), passes=300, seed=0)
+    assert newton.value <= other.value * (1.0 + 1e-9)
+    assert problem.optimality(newton.w) < 1e-6
 
 
 @pytest.mark.parametrize("name", STRUCTURED)
