@@ -139,8 +139,9 @@ class Follower:
         idle = isinstance(self._sampler, Sampling) and not self._runs.draws(self.problem)
         sampler = "auto" if idle else self._sampler  # one that is not asked need not be copied
         result = minimise(self.problem, self._runs, sampler, seed=seed, w0=start, **(self._options | options))
-        self.w, self._sampler = result.w, self._sampler if idle else result.sampling
-        return replace(result, solver=self._solver, sampling=self._sampler)
+        sampling = self._sampler if isinstance(self._sampler, Sampling) and idle else result.sampling
+        self.w, self._sampler = result.w, sampling
+        return replace(result, solver=self._solver, sampling=sampling)
 
 
 def alpha_max(problem: Problem) -> float:

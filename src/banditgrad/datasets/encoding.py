@@ -418,9 +418,10 @@ def _codes(column: Levels, cells: Any, notes: list[str]) -> NDArray[np.int64]:
     if unseen:
         rows = int(np.isin(codes, unseen).sum())
         taken = "as rare" if column.rare else "as none"
+        more = f" and {len(unseen) - 1:,} more" if len(unseen) > 1 else ""
         notes.append(
-            f"{column.name!r}: {words[unseen[0]]!r} and {len(unseen) - 1:,} more levels are not the model's own, in "
-            f"{rows:,} rows; they count {taken}."
+            f"{column.name!r}: the model has not seen {words[unseen[0]]!r}{more}, in {rows:,} row{'s'[: rows > 1]}; "
+            f"counted {taken}."
         )
     table = np.array([known.get(word, other) for word in words] + [len(known) + column.rare if column.missing else -1])
     return np.asarray(table[codes])

@@ -131,11 +131,11 @@ class BanditLinearModel(BaseEstimator):
             refuse_words(type(self).__name__, y)
         try:
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS, order="C", reset=reset, **options)
-        except ValueError as error:
+        except ValueError:
             wrong = what_is_wrong(type(self).__name__, X)
             if wrong is None:
                 raise
-            raise ValueError(wrong) from error
+            raise ValueError(wrong) from None
         return as_few_kinds(X), y
 
     def _margins(self, X: Any, offset: ArrayLike | None = None) -> Vector:

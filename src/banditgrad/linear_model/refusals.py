@@ -60,6 +60,8 @@ def _is_number(word: str) -> bool:
 
 def _not_finite(who: str, X: Any) -> str | None:
     """Which entries are no numbers, by column and first row; rows and unnamed columns count from 0."""
+    if np.iscomplexobj(X):
+        return None
     try:
         values: Any = X.tocsr() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
