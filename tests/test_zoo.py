@@ -95,7 +95,7 @@ def small(name="small", seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((60, 3))
     y = np.where(X @ [1.0, 2.0, 0.0] + rng.standard_normal(60) > 0.0, 1.0, -1.0)
-    return DataSet(name, name, lambda: (X, y))
+    return DataSet(name, name, lambda: (X, y), zoo=True)
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
