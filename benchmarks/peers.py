@@ -34,7 +34,7 @@ QUICK_TASKS = (
     ("abalone", "lasso"),
     ("debian-tfidf", "l1-logistic"),
     ("images", "l2-logistic-1/n"),
-    ("counts-wide", "squared-hinge"),
+    ("debian-tfidf", "ridge"),
 )
 QUICK_CONTENDERS = (
     "banditgrad",

@@ -79,7 +79,7 @@ def _lbfgs(task: Task, problem: bg.Problem, start: np.ndarray) -> np.ndarray:
     def value_and_gradient(w):
         return problem.value(w), problem.gradient(w) + task.strength * w
 
-    options = {"maxiter": 2000, "maxfun": 5000, "maxcor": 20, "ftol": 0.0, "gtol": 1e-12}
+    options = {"maxiter": 300, "maxfun": 600, "maxcor": 20, "ftol": 0.0, "gtol": 1e-12}
     return scipy.optimize.minimize(
         value_and_gradient, start.ravel(), jac=True, method="L-BFGS-B", options=options
     ).x.reshape(task.shape)

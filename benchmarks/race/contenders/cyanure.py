@@ -32,7 +32,7 @@ def estimator(task, solver, seed):
     kind = Regression if loss == "squared" else Classifier
     X = sp.csr_matrix(task.X) if sp.issparse(task.X) else task.X
     y = task.y.astype(np.int64) if loss == "softmax" else task.y
-    return lambda passes: kind(**fixed, max_iter=passes).fit(X, y).coef_.T.reshape(task.shape)
+    return lambda passes: kind(**fixed, max_iter=passes).fit(X, y).coef_.reshape(task.shape)
 
 
 @contender("cyanure auto", KINDS, ITERATIONS, stochastic=True)
