@@ -82,7 +82,7 @@ class BanditClassifier(OnDask, local.BanditClassifier):
         time_limit: float | None = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        self._keep(locals())
+        self._set_parameters(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "BanditClassifier":
         """Fit a dask array (of dense or CSR blocks) or dataframe; y and `sample_weight` are partitioned like X."""

@@ -41,7 +41,7 @@ class OnDask:
 
     _local_kind: Any
 
-    def _keep(self, given: dict[str, Any]) -> None:
+    def _set_parameters(self, given: dict[str, Any]) -> None:
         """The constructor's parameters, of which the local estimator has all but two."""
         own = {name: given[name] for name in ("time_limit", "checkpoint")}
         super().__init__(**{name: given[name] for name in self._get_param_names() if name not in own})

@@ -53,7 +53,7 @@ class BanditRegressor(OnDask, local.BanditRegressor):
         time_limit: float | None = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        self._keep(locals())
+        self._set_parameters(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> "BanditRegressor":
         """Fit a dask array (of dense or CSR blocks) or dataframe; y and `sample_weight` are partitioned like X."""
@@ -63,7 +63,6 @@ class BanditRegressor(OnDask, local.BanditRegressor):
         with thread_given_back():
             backend, blocks, _ = self._load(X, y, sample_weight, classify=False)
             self._fit_blocks(backend, blocks, self._task(None))
-        self.coef_ = self.coef_[0]
         return self
 
     def predict(self, X: Any, offset: Any = None) -> Any:
