@@ -49,4 +49,6 @@ def test_the_page_on_own_parts_includes_the_examples():
     section = re.search(r"--8<-- \"(.*?):(.*?)\"", (ROOT / INCLUDING).read_text(encoding="utf-8"))
     text = (ROOT / section[1]).read_text(encoding="utf-8")
     included = text.split(f"[start:{section[2]}]")[1].split(f"[end:{section[2]}]")[0]
-    assert included.count("```python") == 5  # a loss of one margin and one of several, a penalty, a sampler, a solver
+    assert (
+        included.count("```python") == 6
+    )  # losses of one margin and of several, penalties of coordinates and of blocks, a sampler, a solver

@@ -263,7 +263,7 @@ def test_a_sampler_that_draws_what_is_not_a_row(problem):
     with pytest.raises(IndexError, match="Wild"):
         bg.minimise(problem, bg.Saga(0.1), Wild())
     with pytest.raises(IndexError, match="Wild"):
-        bg.minimise(bg.Problem(np.ones((5000, 1)), np.ones(5000)), bg.SampledNewton(), Wild())
+        bg.minimise(bg.Problem(np.ones((50_000, 1)), np.ones(50_000)), bg.SampledNewton(), Wild())
     with pytest.raises(IndexError, match="Wild"):
         Wild().start(60).draw(3)
 
