@@ -31,12 +31,12 @@ COLOURS = {
 
 
 def seconds(value: float) -> str:
-    """In seconds, or below a tenth in ms; a dash where the accuracy was not reached."""
+    """With a unit; a dash where the accuracy was not reached."""
     if math.isinf(value):
         return "–"
     if value < 0.1:
         return f"{1e3 * value:.2g} ms" if value < 0.01 else f"{1e3 * value:.0f} ms"
-    return f"{value:.2f}" if value < 10.0 else f"{value:.0f}"
+    return f"{value:.2f} s" if value < 10.0 else f"{value:.0f} s"
 
 
 def _by_task(rows: Sequence[Cell]) -> dict[str, dict[str, dict[float, float]]]:
