@@ -151,7 +151,7 @@ def test_without_rare_levels_an_unseen_one_is_none():
     encoding, _ = learn_encoding(FRAME[["colour"]], "t")
     X, notes = encoding.encode_noting(pd.DataFrame({"colour": ["pink", "red"]}), "t")
     assert dense(X).tolist() == [[0, 0, 0], [0, 0, 1]]
-    assert "count as none" in notes[0]
+    assert "counted as none" in notes[0]
 
 
 def test_gaps_are_filled_and_marked():

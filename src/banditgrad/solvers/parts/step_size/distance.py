@@ -8,9 +8,9 @@ which needs no constant of the problem, falls like 1/√t once noise rules, and 
 less variance, smaller ‖ĝ‖², longer steps. Distances are measured at the ends of intervals of steps, so that sparse
 rows stay cheap.
 
-One draw of a row far longer than others would throw w as far as it has come. So no row's part of a step goes further
-than to the minimiser of a bound on its own term: γ r_i, r_i = L_i / (n p_i), is at most 1, with the γ of the step
-before. Beyond 2 the term would grow with each draw of the row. Before a row's first draw, steps along others may throw
+One draw of a row far longer than others would throw w as far as it has come. So no row's part of a step goes so far
+that its own term would grow with each draw, which is twice as far as the minimiser of a bound on it: γ r_i,
+r_i = L_i / (n p_i), is at most STABLE, with the γ of the step before. Before a row's first draw, steps along others may throw
 its margin anywhere: with every distance the terms of the longest rows are looked at, and where these alone make F rise
 far above F(w_0) the run goes back by an interval, and on with shorter steps. A quasi-Newton direction v goes no further
 than to where the model <ĝ, v> γ - γ²/2 <v, Ĥ v> of its own minibatch is largest.
@@ -34,6 +34,7 @@ from banditgrad.solvers.parts.safeguard import RETREAT
 Vector = NDArray[np.float64]
 
 FIRST_STEP = 0.5  # the first steps are about this over max L_i
+STABLE = 2.0  # γ r_i, at most; shorter steps bias ĝ where rows that hardly curve any more are drawn seldom
 INTERVALS_PER_PASS = 32
 LONGEST_ROWS = 1024  # one row of so many is looked at with every distance
 RISE = 0.25  # of F(w_0): what they may add to F
@@ -89,8 +90,8 @@ class Distance(NamedTuple):
         gamma = self.step_at(0)
         for k in range(minibatch.i.size):  # r_i of its share of the minibatch
             ratio = self.smoothness[minibatch.i[k]] / (minibatch.i.size * parts.norms2.size * minibatch.p[k])
-            if gamma * ratio > 1.0:
-                minibatch.factor[k] /= gamma * ratio
+            if gamma * ratio > STABLE:
+                minibatch.factor[k] *= STABLE / (gamma * ratio)
         if self.zeros.size == 0:
             seen.squares += minibatch.factor[0] * minibatch.factor[0] * parts.norms2[minibatch.i[0]]
         else:
