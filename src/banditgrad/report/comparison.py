@@ -256,7 +256,7 @@ def _verdict(solver: str, rows: list[dict[str, Any]]) -> str:
     near, far = best["passes_to_near"], uniform["passes_to_near"]
     if near < far:
         after = f"after {far:g}" if far < np.inf else "not at all"
-        return f"{words}; within 0.1 % after {near:g} passes, with uniform draws {after}."
+        return f"{words}; within 0.1 % after {near:g} pass{'es' * (near != 1)}, with uniform draws {after}."
     return f"{words}."
 
 
