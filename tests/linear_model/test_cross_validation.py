@@ -70,7 +70,7 @@ def test_bad_paths_are_refused(cancer):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("loss", [bg.Squared(), bg.Logistic(), bg.Huber(0.1)])
+@pytest.mark.parametrize("loss", [bg.Squared(), bg.Logistic(), bg.Huber(0.1), bg.Hinge()])
 @pytest.mark.parametrize("penalty", [bg.L1(1.0), bg.SquaredL2(1.0), bg.ElasticNet(1.0, 0.5)])
 def test_what_a_path_carries_over_changes_no_minimum(cancer, penalty, loss, sparse):
     X, y = cancer

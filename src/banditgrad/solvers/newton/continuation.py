@@ -26,6 +26,7 @@ Vector = NDArray[np.float64]
 RATIO = 4.0  # of widths, or strengths, from one problem to the next
 NEAR = 1e-2  # of what the curved part, or the penalty, weighs: a step that predicts less came near the minimiser
 TOL = 0.1  # how well models are minimised
+AT_KINK = 1e-3  # of the mean residual: less tells no width, as that of a class which an intercept alone suits
 
 
 class Continuation(abc.ABC):
@@ -131,7 +132,8 @@ def _widths(problem: Any, w: Vector) -> list[float]:
     if not hasattr(problem.loss, "smoothed"):
         return [0.0]
     residuals = problem.residuals(w)
-    levels = _levels(float(problem.loss.width()), float(np.median(residuals)))
+    tell = residuals[residuals > AT_KINK * residuals.mean()]
+    levels = _levels(float(problem.loss.width()), float(np.median(tell)) if tell.size else 0.0)
     if residuals.min() >= levels[0]:  # as of a hinge at zero: no row would be curved
         levels.insert(0, RATIO * levels[0])
     return levels
