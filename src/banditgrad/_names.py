@@ -20,3 +20,12 @@ def look_up(role: str, name: Any, known: Mapping[str, Any], other: str = "") -> 
     near = get_close_matches(name.lower(), known, 1) if isinstance(name, str) else []
     meant = f' Did you mean "{near[0]}"?' if near else ""
     raise ValueError(f"{role} must be one of {names}{f' or {other}' if other else ''}; got {shown(name)}.{meant}")
+
+
+def is_number(word: str) -> bool:
+    """Whether a word is one that `float` takes."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

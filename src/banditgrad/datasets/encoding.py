@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from banditgrad._names import is_number
 from banditgrad.datasets.frames import quoted
 
 RARE, RARE_SHARE = 10, 0.01  # a level is rare if it has fewer rows than so many, or in small data than this share
@@ -239,7 +240,7 @@ def refuse(origin: str, problems: Sequence[str]) -> None:
 def _holds_numbers(column: Any) -> bool:
     if column.dtype.kind in "fiub" or _plain_numbers(column) is not None:
         return True
-    return all(isinstance(value, str) and _is_number(value) for value in column.dropna().unique())
+    return all(isinstance(value, str) and is_number(value) for value in column.dropna().unique())
 
 
 def _plain_numbers(column: Any) -> Any:
@@ -304,7 +305,7 @@ def _add_words(columns: list[Numbers | Levels], column: Any, asked: bool, missin
 
 def _is_mistaken(column: Any, codes: Any, words: list[str], counts: Any, told: _Told) -> bool:
     """Whether words are numbers that someone has dressed up, or that stand beside a few words."""
-    numeric = np.array([_is_number(word) for word in words])
+    numeric = np.array([is_number(word) for word in words])
     name = str(column.name)
     if all(map(_DRESSED.fullmatch, words)):
         told.wrong.append(
@@ -325,14 +326,6 @@ def _is_mistaken(column: Any, codes: Any, words: list[str], counts: Any, told: _
 
 def _with_rows(name: str, count: int) -> str:
     return f"{name!r} ({count:,} row{'s'[: count > 1]})"
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _add_numbers(columns: list[Numbers | Levels], column: Any, asked: bool, missing: str, told: _Told) -> None:
@@ -372,7 +365,7 @@ def _values(column: Any, problems: list[str]) -> NDArray[np.float64] | None:
     else:
         plain = _plain_numbers(column)
         codes, words = _words(column) if plain is None else (None, [])
-        odd = [word for word in words if not _is_number(word) and word not in ("True", "False")]
+        odd = [word for word in words if not is_number(word) and word not in ("True", "False")]
         if odd:
             problems.append(f"the column {name!r} must hold numbers, and has {odd[0]!r} ({len(odd):,} such values)")
             return None

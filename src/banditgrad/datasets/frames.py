@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from banditgrad._names import is_number
 from banditgrad.datasets.svmlight import decompress
 
 LABEL_NAMES = ("label", "target", "class", "y")  # what a label column is called, where the user does not say
@@ -300,11 +301,7 @@ def _is_word(cell: str) -> bool:
 
 
 def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return bool(_DECIMAL_COMMA.fullmatch(cell))
-    return True
+    return is_number(cell) or bool(_DECIMAL_COMMA.fullmatch(cell))
 
 
 def _has_decimal_commas(rows: Iterable[Sequence[str]]) -> bool:

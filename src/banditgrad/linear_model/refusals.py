@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from banditgrad._names import is_number
+
 
 def refuse_words(who: str, y: Any) -> None:
     word = _first_word(y)
@@ -47,15 +49,7 @@ def _first_word(values: Any) -> str | None:
     array = np.asarray(values)
     if array.dtype.kind not in "OUS" or array.ndim != 1:
         return None
-    return next((str(value) for value in array if isinstance(value, str) and not _is_number(value)), None)
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+    return next((str(value) for value in array if isinstance(value, str) and not is_number(value)), None)
 
 
 def _not_finite(who: str, X: Any) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from banditgrad._names import is_number
 from banditgrad.report.contents import Panel
 
 
@@ -19,17 +20,9 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _harmless(cell: Any) -> Any:
-    if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) and not _is_number(cell):
+    if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) and not is_number(cell):
         return f"'{cell}"
     return cell
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def panel_csv(panel: Panel) -> bytes:
